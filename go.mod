@@ -1,0 +1,3 @@
+module ways
+
+go 1.26
