@@ -1,0 +1,156 @@
+// Package launch keeps one dispatcher per session: the lock that says one
+// runs, the wake-up that tells it of a record, and the detached start.
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Names in a session directory.
+const (
+	lockName = "dispatcher.lock"
+	wakeName = "wake"
+)
+
+// LockFD is the descriptor under which a started dispatcher finds its lock.
+const LockFD = 3
+
+// Wake bytes. The dispatcher reads them from the wake FIFO.
+const (
+	// Appended: there is a record.
+	Appended byte = 'a'
+	// Ended: the session ended; drain and leave.
+	Ended byte = 'e'
+)
+
+// ErrRunning is returned by TryLock while a dispatcher holds the lock.
+var ErrRunning = errors.New("a dispatcher is running for this session")
+
+// TryLock takes a session's dispatcher lock without waiting. The lock lives as
+// long as the returned file, in whichever process that is.
+func TryLock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the dispatcher's lock: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			f.Close()
+			return nil, ErrRunning
+		}
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+}
+
+// Adopt takes over a dispatcher lock that a hook handed down as descriptor fd.
+// It marks the descriptor close-on-exec before anything else: a consumer that
+// inherited it would hold the lock after the dispatcher died, and none would
+// ever be started again. It is refused when it is not this session's lock.
+func Adopt(dir string, fd int) (*os.File, error) {
+	syscall.CloseOnExec(fd)
+	var have, want syscall.Stat_t
+	if err := syscall.Fstat(fd, &have); err != nil {
+		return nil, fmt.Errorf("descriptor %d is not open: %w", fd, err)
+	}
+	path := filepath.Join(dir, lockName)
+	if err := syscall.Lstat(path, &want); err != nil {
+		return nil, fmt.Errorf("stat %s: %w", path, err)
+	}
+	if have.Dev != want.Dev || have.Ino != want.Ino {
+		return nil, fmt.Errorf("descriptor %d is not %s", fd, path)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Wake tells a running dispatcher what happened. It never waits, and it does not
+// matter when nobody listens: who starts later looks for himself.
+func Wake(dir string, what byte) {
+	fd, err := syscall.Open(filepath.Join(dir, wakeName),
+		syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	// A full pipe holds wake-ups enough.
+	_, _ = syscall.Write(fd, []byte{what})
+	_ = syscall.Close(fd)
+}
+
+// Listen opens the wake FIFO, making it when there is none. It is held for
+// writing too, so that the last writer's exit is no end of file.
+func Listen(dir string) (*os.File, error) {
+	path := filepath.Join(dir, wakeName)
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() != os.ModeNamedPipe {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("%s is no FIFO and cannot be removed: %w", path, err)
+		}
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		if err := syscall.Mkfifo(path, 0o600); err != nil && !errors.Is(err, syscall.EEXIST) {
+			return nil, fmt.Errorf("make %s: %w", path, err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the wake FIFO: %w", err)
+	}
+	return f, nil
+}
+
+// Command is the program that Start starts.
+type Command struct {
+	Path string
+	Args []string // without the program's name
+	Env  []string
+}
+
+// Start starts a dispatcher that already holds the lock, in a session of its
+// own, from /, with its standard streams on /dev/null and no other descriptor
+// than the lock: the client waits for the end of its pipes, and whatever a
+// hook inherited must not stay open in a process that outlives it.
+func Start(c Command, lock *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("start the dispatcher: %w", err)
+	}
+	defer null.Close()
+	closeInherited()
+	proc, err := os.StartProcess(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
+		Dir:   "/",
+		Env:   c.Env,
+		Files: []*os.File{null, null, null, lock},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("start the dispatcher %s: %w", c.Path, err)
+	}
+	return proc.Release()
+}
+
+// closeInherited marks every descriptor above the standard ones close-on-exec.
+func closeInherited() {
+	dir, err := os.Open("/dev/fd")
+	if err != nil {
+		return
+	}
+	names, _ := dir.Readdirnames(-1)
+	dir.Close()
+	for _, name := range names {
+		if fd, err := strconv.Atoi(name); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}

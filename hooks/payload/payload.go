@@ -1,0 +1,183 @@
+// Package payload turns a hook's stdin into an event. The payload is outside
+// input: it may be empty, truncated, endless, enormous or not JSON. What is
+// taken from it is kept as the bytes the client sent.
+package payload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxBytes is the largest payload that is taken. Larger ones are drained and
+// refused; it is far above what the client sends (a tool result of megabytes).
+const MaxBytes = 64 << 20
+
+// Why a payload was refused. Each is a counter (hooks/tally) and the reason in
+// the log; none of them holds any of the payload's text.
+var (
+	ErrEmpty     = errors.New("empty")
+	ErrNotObject = errors.New("not_object")
+	ErrTruncated = errors.New("truncated")
+	ErrSyntax    = errors.New("invalid_json")
+	ErrTooLarge  = errors.New("too_large")
+	ErrNoSession = errors.New("no_session")
+	ErrNoEvent   = errors.New("no_event")
+)
+
+// Event is one hook payload. Raw fields hold the value's JSON exactly as sent,
+// with raw newlines (which can only stand between tokens) turned into spaces;
+// nil where the payload has no such field. Of a repeated key the last one holds,
+// as in the parsers of the client itself.
+type Event struct {
+	Name      string // hook_event_name
+	Session   string
+	Cwd       string
+	AgentID   string // empty for the main agent
+	AgentType string
+	PromptID  string
+	ToolUseID string
+	// Transcript is the session's transcript file, as the client names it.
+	Transcript string
+
+	Prompt             jsontext.Value
+	LastMessage        jsontext.Value
+	ToolName           jsontext.Value
+	ToolInput          jsontext.Value
+	ToolUse            jsontext.Value // tool_use_id, raw
+	ToolResponse       jsontext.Value
+	Error              jsontext.Value
+	IsInterrupt        jsontext.Value
+	DurationMS         jsontext.Value
+	Source             jsontext.Value
+	Model              jsontext.Value
+	Reason             jsontext.Value
+	Trigger            jsontext.Value
+	CustomInstructions jsontext.Value
+
+	// Raw is the whole payload, for telling two events apart.
+	Raw []byte
+	// Repaired counts the bytes that were no UTF-8 and were replaced by U+FFFD,
+	// so that a consumer can parse the record.
+	Repaired int
+}
+
+// Parse reads one payload: a JSON object as Scan delimits it. Lone surrogate
+// escapes are kept. Errors wrap one of the sentinels above.
+func Parse(raw []byte) (Event, error) {
+	raw, repaired := repair(raw)
+	ev := Event{Raw: raw, Repaired: repaired}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	tok, err := dec.ReadToken()
+	switch {
+	case err != nil:
+		return Event{}, syntax(err)
+	case tok.Kind() != '{':
+		return Event{}, ErrNotObject
+	}
+	texts := map[string]*string{
+		"hook_event_name": &ev.Name, "session_id": &ev.Session, "cwd": &ev.Cwd,
+		"agent_id": &ev.AgentID, "agent_type": &ev.AgentType, "prompt_id": &ev.PromptID,
+		"tool_use_id": &ev.ToolUseID, "transcript_path": &ev.Transcript,
+	}
+	values := map[string]*jsontext.Value{
+		"prompt": &ev.Prompt, "last_assistant_message": &ev.LastMessage,
+		"tool_name": &ev.ToolName, "tool_input": &ev.ToolInput, "tool_use_id": &ev.ToolUse,
+		"tool_response": &ev.ToolResponse, "error": &ev.Error, "is_interrupt": &ev.IsInterrupt,
+		"duration_ms": &ev.DurationMS, "source": &ev.Source, "model": &ev.Model,
+		"reason": &ev.Reason, "trigger": &ev.Trigger, "custom_instructions": &ev.CustomInstructions,
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return Event{}, syntax(err)
+		}
+		key := name.String()
+		val, err := dec.ReadValue()
+		if err != nil {
+			return Event{}, syntax(err)
+		}
+		end := int(dec.InputOffset())
+		if to, ok := values[key]; ok {
+			*to = raw[end-len(val) : end : end]
+		}
+		if to, ok := texts[key]; ok {
+			*to = text(val)
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return Event{}, syntax(err)
+	}
+	if ev.Session == "" {
+		return ev, ErrNoSession
+	}
+	if ev.Name == "" {
+		return ev, ErrNoEvent
+	}
+	return ev, nil
+}
+
+// text is the string that val spells; empty for any other kind of value.
+func text(val jsontext.Value) string {
+	if val.Kind() != '"' {
+		return ""
+	}
+	b, err := jsontext.AppendUnquote(nil, val)
+	if err != nil && len(b) == 0 {
+		return ""
+	}
+	return string(b)
+}
+
+// syntax keeps the position of a syntax error and drops its text, which can
+// quote the payload.
+func syntax(err error) error {
+	var se *jsontext.SyntacticError
+	if errors.As(err, &se) {
+		return fmt.Errorf("%w at byte %d", ErrSyntax, se.ByteOffset)
+	}
+	return ErrSyntax
+}
+
+// repair makes the payload valid UTF-8 on one line. Both are rare, so the
+// common payload is returned as it is.
+func repair(raw []byte) ([]byte, int) {
+	n := 0
+	if !utf8.Valid(raw) {
+		fixed := make([]byte, 0, len(raw)+16)
+		for rest := raw; len(rest) > 0; {
+			r, size := utf8.DecodeRune(rest)
+			if r == utf8.RuneError && size == 1 {
+				fixed = utf8.AppendRune(fixed, utf8.RuneError)
+				n++
+			} else {
+				fixed = append(fixed, rest[:size]...)
+			}
+			rest = rest[size:]
+		}
+		raw = fixed
+	}
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw, n
+	}
+	// A raw newline inside a JSON string is a syntax error; turning it into a
+	// space there would hide that, so it is left for the parser to refuse.
+	out := bytes.Clone(raw)
+	inString, escaped := false, false
+	for i, c := range out {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case !inString && (c == '\n' || c == '\r'):
+			out[i] = ' '
+		}
+	}
+	return out, n
+}

@@ -1,0 +1,240 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SegmentBytes is the size at which the next append begins a new segment.
+const SegmentBytes = 8 << 20
+
+// ErrUnwritten is returned when the records could not be written (a full disk,
+// say). They are counted in the state, which needs no new space.
+var ErrUnwritten = errors.New("records not written")
+
+// Draft is a record without its number; record.Draft is one.
+type Draft interface {
+	Append(dst []byte, seq uint64) []byte
+	Size() int
+}
+
+// Request is one hook event's records on their way into the spool.
+type Request struct {
+	// Key tells this event from others; a Key noted within Window is a
+	// duplicate and takes no number. 0 is never a duplicate.
+	Key    uint64
+	Window time.Duration
+	// Turn is a key of the event's prompt id, when the event is a prompt.
+	Turn uint64
+	// Build makes the records. inTurn says that Turn is the running turn's.
+	Build func(inTurn bool) []Draft
+	// Generation is the index generation the records were selected under.
+	Generation uint64
+	// Now is when the hook saw the event; Wait bounds the wait for the lock.
+	Now  time.Time
+	Wait time.Duration
+}
+
+// Result says what became of a Request.
+type Result struct {
+	// First and Last are the numbers given; 0 when none was.
+	First, Last uint64
+	// At is where the first frame begins.
+	At Position
+	// Duplicate: the event was here already.
+	Duplicate bool
+	// Inbox: the lock was not to be had; the records wait in a file of their
+	// own, and take their numbers when the dispatcher takes them in.
+	Inbox bool
+}
+
+// Append gives the records their numbers and appends them, as one write. It
+// makes the session directory when there is none. When the lock stays held for
+// Wait it leaves the records in the inbox. Errors: ErrUnwritten and others that
+// name the file; the records are then counted, not stored.
+func Append(dir string, req Request) (Result, error) {
+	f, err := lockAppend(dir, req.Wait)
+	if errors.Is(err, ErrLocked) {
+		return Result{Inbox: true}, leaveInInbox(dir, req)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	defer f.Close()
+	return appendLocked(f, dir, req)
+}
+
+func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
+	s, ok := readState(lock)
+	if !ok {
+		s = recoverState(dir)
+	}
+	if req.Key != 0 && s.seen(req.Key, req.Now, req.Window) {
+		return Result{Duplicate: true}, nil
+	}
+	drafts := req.Build(req.Turn != 0 && req.Turn == s.turn)
+	res, err := s.write(dir, drafts, req.Generation)
+	if err != nil {
+		s.unwritten += uint64(len(drafts))
+		err = fmt.Errorf("%w: %w", ErrUnwritten, err)
+	} else {
+		if req.Key != 0 {
+			s.note(req.Key, req.Now)
+		}
+		if req.Turn != 0 {
+			s.turn = req.Turn
+		}
+	}
+	// A state that cannot be written is stale, no more: the next writer reads the
+	// frames behind it.
+	_ = writeState(lock, &s)
+	return res, err
+}
+
+// write appends the drafts' frames to the active segment.
+func (s *state) write(dir string, drafts []Draft, generation uint64) (Result, error) {
+	if len(drafts) == 0 {
+		return Result{}, nil
+	}
+	seg, size, err := s.openActive(dir)
+	if err != nil {
+		return Result{}, err
+	}
+	defer seg.Close()
+
+	total := 0
+	for _, d := range drafts {
+		total += d.Size() + frameOverhead
+	}
+	buf := make([]byte, 0, total)
+	seq := s.seq
+	var rec []byte
+	for _, d := range drafts {
+		seq++
+		rec = d.Append(rec[:0], seq)
+		buf = appendFrame(buf, seq, generation, rec)
+	}
+	if n, err := seg.Write(buf); err != nil {
+		if n > 0 {
+			// Under the lock these bytes are ours alone, so they can go.
+			err = errors.Join(err, seg.Truncate(size))
+		}
+		return Result{}, err
+	}
+	res := Result{First: s.seq + 1, Last: seq, At: Position{s.segment, size}}
+	s.seq, s.end = seq, size+int64(len(buf))
+	return res, nil
+}
+
+// frameOverhead is more than a frame's header and a number's digits take.
+const frameOverhead = 100
+
+// openActive opens the segment to append to, and takes into the state what
+// writers that died left in it. It begins a new segment when there is none, or
+// the active one is full or gone.
+func (s *state) openActive(dir string) (*os.File, int64, error) {
+	if s.segment != 0 {
+		f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
+		switch {
+		case err == nil:
+			size, err := s.catchUp(f)
+			if err != nil {
+				f.Close()
+				return nil, 0, err
+			}
+			if size < SegmentBytes {
+				return f, size, nil
+			}
+			f.Close()
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, 0, err
+		}
+	}
+	// The number after the last one names the new segment. A segment of that
+	// name can only be one whose writer died before it wrote the state.
+	name := s.seq + 1
+	f, err := openPrivate(segmentPath(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.segment, s.end = name, 0
+	size, err := s.catchUp(f)
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
+// catchUp reads the frames behind the place the state knows, written by a
+// writer that was killed before it wrote the state.
+func (s *state) catchUp(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size := info.Size()
+	if size <= s.end {
+		s.end = size // cut short from outside: the frames lost are the reader's to report
+		return size, nil
+	}
+	rd := newLines(io.NewSectionReader(f, s.end, size-s.end))
+	for {
+		line, err := rd.next()
+		if err != nil {
+			break
+		}
+		if fr, err := parseFrame(line.text); err == nil && fr.Seq > s.seq {
+			s.seq = fr.Seq
+		}
+	}
+	s.end = size
+	return size, nil
+}
+
+// recoverState rebuilds a lost state from the segments. It happens once in a
+// session's life (the first append) or after damage.
+func recoverState(dir string) state {
+	var s state
+	names, err := segments(dir)
+	if err != nil || len(names) == 0 {
+		return s
+	}
+	last := names[len(names)-1]
+	s.seq, s.segment = last-1, last
+	return s
+}
+
+// segmentPath is the file of the segment that begins with that number; the name
+// is padded so that names sort as numbers.
+func segmentPath(dir string, first uint64) string {
+	name := strconv.FormatUint(first, 10)
+	return filepath.Join(dir, strings.Repeat("0", 20-len(name))+name+".seg")
+}
+
+// segments lists a session's segments in order.
+func segments(dir string) ([]uint64, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []uint64
+	for _, e := range entries {
+		num, ok := strings.CutSuffix(e.Name(), ".seg")
+		if !ok || len(num) != 20 || e.Type() != 0 {
+			continue
+		}
+		if n, err := strconv.ParseUint(num, 10, 64); err == nil {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

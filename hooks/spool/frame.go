@@ -1,0 +1,92 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+)
+
+// MaxFrame bounds one frame's JSON, in bytes. It leaves room for an envelope
+// around the largest payload; a longer line is damage.
+const MaxFrame = 80 << 20
+
+// Frame is one record in the spool.
+type Frame struct {
+	// Seq is the record's sequence number.
+	Seq uint64
+	// Generation is the index generation the hook selected the record under.
+	Generation uint64
+	// JSON is the record.
+	JSON []byte
+	// At is where the frame begins, Next where the one behind it does.
+	At, Next Position
+}
+
+// Position is a place in the spool.
+type Position struct {
+	// Segment is the first sequence number of the segment.
+	Segment uint64
+	// Offset is in bytes from the segment's beginning.
+	Offset int64
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame appends a frame to dst.
+func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
+	dst = append(dst, '\n')
+	start := len(dst)
+	dst = append(dst, "W1 "...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, generation, 16)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, int64(len(record)), 10)
+	sum := crc32.Update(crc32.Checksum(dst[start:], castagnoli), castagnoli, record)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, uint64(sum), 16)
+	dst = append(dst, ' ')
+	dst = append(dst, record...)
+	return append(dst, '\n')
+}
+
+// errNotFrame is the error of a line that is no whole frame.
+var errNotFrame = errors.New("not a whole frame")
+
+// parseFrame reads one line, without its newlines. The frame's JSON aliases it.
+func parseFrame(line []byte) (Frame, error) {
+	var f Frame
+	rest, ok := bytes.CutPrefix(line, []byte("W1 "))
+	if !ok {
+		return f, fmt.Errorf("%w: no W1 mark", errNotFrame)
+	}
+	var fields [4]uint64
+	for i, base := range []int{10, 16, 10, 16} {
+		var word []byte
+		word, rest, ok = bytes.Cut(rest, []byte{' '})
+		if !ok || len(word) > 20 {
+			return f, fmt.Errorf("%w: header cut short", errNotFrame)
+		}
+		n, err := strconv.ParseUint(string(word), base, 64)
+		if err != nil {
+			return f, fmt.Errorf("%w: header is no number", errNotFrame)
+		}
+		fields[i] = n
+	}
+	if fields[2] != uint64(len(rest)) {
+		return f, fmt.Errorf("%w: %d of %d bytes", errNotFrame, len(rest), fields[2])
+	}
+	// The checksum covers the header up to the length, as it is spelled.
+	sumWidth := len(strconv.FormatUint(fields[3], 16))
+	head := line[:len(line)-len(rest)-sumWidth-2]
+	if sum := crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, rest); uint64(sum) != fields[3] {
+		return f, fmt.Errorf("%w: checksum differs", errNotFrame)
+	}
+	f.Seq, f.Generation, f.JSON = fields[0], fields[1], rest
+	if f.Seq == 0 {
+		return f, fmt.Errorf("%w: sequence number 0", errNotFrame)
+	}
+	return f, nil
+}

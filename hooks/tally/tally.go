@@ -1,0 +1,175 @@
+// Package tally counts what hooks refused, across processes, and keeps a
+// bounded log that says what each one was. A hook has no other voice: its
+// stdout and exit code belong to the client.
+package tally
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ways/hooks/dirs"
+)
+
+// Reason is why a hook did not do its work; the name of its counter.
+type Reason string
+
+// The reasons. The first ones are about the payload, the others about us.
+const (
+	Empty        Reason = "empty"
+	NotObject    Reason = "not_object"
+	Truncated    Reason = "truncated"
+	InvalidJSON  Reason = "invalid_json"
+	TooLarge     Reason = "too_large"
+	Stalled      Reason = "stalled"
+	NoSession    Reason = "no_session"
+	NoEvent      Reason = "no_event"
+	UnknownEvent Reason = "unknown_event"
+	Duplicate    Reason = "duplicate"
+	Inbox        Reason = "inbox"
+	Unwritten    Reason = "unwritten"
+	IndexFailed  Reason = "index_failed"
+	LaunchFailed Reason = "launch_failed"
+	Panic        Reason = "panic"
+)
+
+// Reasons lists every reason; its order is the order of the counter file's
+// slots, so new ones go at the end.
+func Reasons() []Reason {
+	return []Reason{
+		Empty, NotObject, Truncated, InvalidJSON, TooLarge, Stalled, NoSession, NoEvent,
+		UnknownEvent, Duplicate, Inbox, Unwritten, IndexFailed, LaunchFailed, Panic,
+	}
+}
+
+const (
+	countsName = "hook-counts"
+	logName    = "hook.log"
+	// maxLog is where the log is put aside as hook.log.1; two files at most.
+	maxLog = 1 << 20
+	// slotBytes is the width of one counter: a name, a number, a newline.
+	slotBytes = 40
+)
+
+// Note counts one refusal, and logs it with what is known of it. fields come in
+// pairs of name and value; they never hold text of the session. Nothing is
+// returned: there is nobody left to tell.
+func Note(d dirs.Dirs, now time.Time, reason Reason, fields ...string) {
+	if dirs.MakePrivate(d.State) != nil {
+		return
+	}
+	count(filepath.Join(d.State, countsName), reason)
+	if reason != Duplicate {
+		logLine(filepath.Join(d.State, logName), now, reason, fields)
+	}
+}
+
+// count adds one to a counter. Each has its own place in the file and is
+// rewritten there under a lock, so that a full disk does not stop the counting.
+func count(path string, reason Reason) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if !lock(f) {
+		return
+	}
+	for i, r := range Reasons() {
+		slot := make([]byte, slotBytes)
+		at := int64(i) * slotBytes
+		n, _ := f.ReadAt(slot, at)
+		was := uint64(0)
+		if n == slotBytes {
+			_, was = parseSlot(string(slot))
+			if r != reason {
+				continue
+			}
+		}
+		if r == reason {
+			was++
+		}
+		// Slots are filled from the front: the file is whole at every length.
+		_, _ = f.WriteAt([]byte(formatSlot(r, was)), at)
+	}
+}
+
+func formatSlot(r Reason, n uint64) string {
+	num := strconv.FormatUint(n, 10)
+	return string(r) + strings.Repeat(" ", slotBytes-1-len(r)-len(num)) + num + "\n"
+}
+
+func parseSlot(s string) (Reason, uint64) {
+	words := strings.Fields(s)
+	if len(words) != 2 {
+		return "", 0
+	}
+	n, err := strconv.ParseUint(words[1], 10, 64)
+	if err != nil {
+		return "", 0
+	}
+	return Reason(words[0]), n
+}
+
+// lock waits for the lock a little: a count is worth milliseconds of a hook, no
+// more.
+func lock(f *os.File) bool {
+	for range 50 {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EWOULDBLOCK) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
+// Counts reads the counters; those never counted are absent.
+func Counts(d dirs.Dirs) (map[Reason]uint64, error) {
+	data, err := os.ReadFile(filepath.Join(d.State, countsName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	counts := map[Reason]uint64{}
+	for _, ln := range strings.Split(string(data), "\n") {
+		if r, n := parseSlot(ln); n > 0 {
+			counts[r] = n
+		}
+	}
+	return counts, nil
+}
+
+// LogPath is the log of refusals.
+func LogPath(d dirs.Dirs) string { return filepath.Join(d.State, logName) }
+
+func logLine(path string, now time.Time, reason Reason, fields []string) {
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
+		_ = os.Rename(path, path+".1")
+	}
+	line := append(now.UTC().AppendFormat([]byte(`{"time":"`), time.RFC3339Nano), `","level":"warn","message":"hook refused","reason":`...)
+	line, _ = jsontext.AppendQuote(line, string(reason))
+	for i := 0; i+1 < len(fields); i += 2 {
+		line = append(line, ',')
+		line, _ = jsontext.AppendQuote(line, fields[i])
+		line = append(line, ':')
+		line, _ = jsontext.AppendQuote(line, fields[i+1])
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write(append(line, '}', '\n'))
+}
