@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"ways/cmd/e2e/internal/mcpserver"
+)
+
+// asMCPServer, set in the environment, makes the test binary the MCP server of
+// a session under test.
+const asMCPServer = "WAYS_E2E_MCP_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMCPServer) != "" {
+		if err := mcpserver.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(runTests(m))
+}
+
+// runTests gives the binaries one directory for the whole process.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "ways-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Setenv(binDirEnv, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
