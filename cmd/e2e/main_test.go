@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -12,6 +13,9 @@ import (
 // a session under test.
 const asMCPServer = "WAYS_E2E_MCP_SERVER"
 
+// updateFlag makes the tests write their golden files instead of comparing.
+const updateFlag = "update"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMCPServer) != "" {
 		if err := mcpserver.Serve(os.Stdin, os.Stdout); err != nil {
@@ -20,6 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Bool(updateFlag, false, "write the golden files anew")
 	os.Exit(runTests(m))
 }
 

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// replayProject is the project directory of the recorded sessions.
+const replayProject = "/home/dev/proj"
+
+// TestRecordedSessions replays every recorded session through the built hook,
+// one process a payload in the order they came, and compares the log of a rule
+// that takes all sections with a golden file. Only the time of a record differs
+// from run to run. -update writes the golden files anew.
+func TestRecordedSessions(t *testing.T) {
+	scenarios, err := filepath.Glob(filepath.Join(repoRoot, "testdata", "claude-code", "*", "*"))
+	if err != nil || len(scenarios) == 0 {
+		t.Fatalf("no recorded sessions: %v", err)
+	}
+	update := flag.Lookup(updateFlag).Value.String() == "true"
+	for _, dir := range scenarios {
+		name := filepath.Base(filepath.Dir(dir)) + "-" + filepath.Base(dir)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			replay(t, dir, filepath.Join("testdata", "golden", name+".jsonl"), update)
+		})
+	}
+}
+
+func replay(t *testing.T, dir, golden string, update bool) {
+	home := t.TempDir()
+	in := newInstall(t, home, []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"})
+	log := filepath.Join(home, "audit", "all.jsonl")
+	in.copySensor(t, "everything", "all", log)
+
+	payloads, err := filepath.Glob(filepath.Join(dir, "[0-9]*.json"))
+	if err != nil || len(payloads) == 0 {
+		t.Fatalf("no payloads in %s: %v", dir, err)
+	}
+	slices.Sort(payloads)
+	open := map[string]bool{} // the sessions so far: true until their SessionEnd
+	var sessions []string
+	for _, path := range payloads {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := field(t, raw, "session_id")
+		if _, seen := open[session]; !seen {
+			sessions = append(sessions, session)
+		}
+		open[session] = field(t, raw, "hook_event_name") != "SessionEnd"
+		in.hook(t, raw, replayProject)
+	}
+	t.Cleanup(func() {
+		for _, session := range sessions {
+			for _, d := range in.dispatchers(t, session) {
+				t.Errorf("left running: %s", d.command)
+			}
+		}
+	})
+
+	want, err := os.ReadFile(golden)
+	if err != nil && !update {
+		t.Fatalf("%v (run with -update to make it)", err)
+	}
+	for _, session := range sessions {
+		switch {
+		case !open[session]:
+			in.waitGone(t, session) // at the session's end, by itself
+		case update:
+			// Nothing says how many records there will be: the idle exit does.
+			eventually(t, 2*time.Minute,
+				func() bool { return len(in.dispatchers(t, session)) == 0 },
+				func() string { return "a dispatcher without an idle exit" })
+		default:
+			lines := bytes.Count(want, []byte("\n"))
+			eventually(t, exitLimit,
+				func() bool { return lineCount(t, log) >= lines },
+				func() string { return fmt.Sprintf("%d of %d records in the log", lineCount(t, log), lines) })
+			in.stop(t, session)
+		}
+	}
+
+	// Sessions share the log, and their lines may lie in any order to each other.
+	list := readLog(t, log)
+	checkNumbers(t, list)
+	got := normalise(t, log, sessions)
+	if update {
+		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	gotLines, wantLines := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+	for i := range max(len(gotLines), len(wantLines)) {
+		var g, w []byte
+		if i < len(gotLines) {
+			g = gotLines[i]
+		}
+		if i < len(wantLines) {
+			w = wantLines[i]
+		}
+		if !bytes.Equal(g, w) {
+			t.Errorf("%s, line %d:\n got %.2000s\nwant %.2000s", golden, i+1, g, w)
+		}
+	}
+}
+
+// normalise is the log with the records' times blanked, session after session.
+func normalise(t *testing.T, log string, sessions []string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := regexp.MustCompile(`"ts":"([^"]*)"`)
+	var out bytes.Buffer
+	for _, session := range sessions {
+		var last time.Time
+		for line := range bytes.Lines(raw) {
+			if field(t, line, "session") != session {
+				continue
+			}
+			at := ts.FindSubmatchIndex(line) // the envelope's comes first, before what was said
+			if at == nil {
+				t.Fatalf("no time in %.200s", line)
+			}
+			stamp := string(line[at[2]:at[3]])
+			when, err := time.Parse(time.RFC3339Nano, stamp)
+			if err != nil || !strings.HasSuffix(stamp, "Z") || when.Before(last) {
+				t.Errorf("time %q after %v: %v", stamp, last, err)
+			}
+			last = when
+			out.Write(line[:at[2]])
+			out.WriteString("TIME")
+			out.Write(line[at[3]:])
+		}
+	}
+	return out.Bytes()
+}
