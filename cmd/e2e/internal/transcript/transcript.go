@@ -46,6 +46,7 @@ func Read(path string) (Transcript, error) {
 	lines.Buffer(nil, len(raw)+1)
 	for n := 1; lines.Scan(); n++ {
 		var line struct {
+			Type    string `json:"type"`
 			Message struct {
 				Content json.RawMessage `json:"content"`
 			} `json:"message"`
@@ -61,8 +62,11 @@ func Read(path string) (Transcript, error) {
 			ToolUseID string          `json:"tool_use_id"`
 			IsError   bool            `json:"is_error"`
 		}
+		if line.Type != "assistant" && line.Type != "user" {
+			continue // api-request-blob lines repeat the messages of the conversation
+		}
 		if !bytes.HasPrefix(line.Message.Content, []byte("[")) {
-			continue // a plain string, or a line of another kind
+			continue // a plain string
 		}
 		if err := json.Unmarshal(line.Message.Content, &blocks); err != nil {
 			return Transcript{}, fmt.Errorf("transcript %s, line %d, content: %w", path, n, err)

@@ -25,6 +25,7 @@ func TestRead(t *testing.T) {
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t1","name":"Bash","input":{"n":9007199254740993}}]}}`,
 		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text"}]}]}}`,
 		`{"type":"some-later-kind","message":null}`,
+		`{"type":"api-request-blob","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"}]}}`,
 		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"`+strings.Repeat("z", 1<<20)+`"}]}}`,
 	))
 	if err != nil {
