@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"time"
+
+	"ways/config/plan"
+)
+
+func everyLayer() []plan.Layer { return []plan.Layer{plan.Shipped, plan.User, plan.Project} }
+
+func userOnly() []plan.Layer { return []plan.Layer{plan.User} }
+
+const (
+	variables = "`${NAME}` is replaced by that environment variable of the dispatcher at dispatch; when it is not set, the dispatch is refused and says which one. `$${` is a plain `${`."
+)
+
+func sensorKeys() []Key {
+	all := everyLayer()
+	return []Key{
+		{
+			Name: "spec", Type: Int, Min: 1, Max: 1, Required: true, EachFile: true, Scope: all,
+			Short: "The version of this file format.",
+			Long:  "Every file says it, so that a later format can be told apart.",
+		},
+		{
+			Name: "kind", Type: Choice, Choices: []string{"ways"}, Required: true, EachFile: true, Scope: all,
+			Short: "What the file is.",
+			Long:  "Sensor files of other programs carry another kind, and are refused here.",
+		},
+		{
+			Name: "name", Type: Name, Scope: all,
+			Short: "The sensor's name.",
+			Long:  "It must be the file's own name without `.yaml`, and may be left out. Files of different layers with one name are one sensor.",
+		},
+		{
+			Name: "description", Type: Text, Max: 1000, Scope: all,
+			Short: "What the sensor is for, for people.",
+		},
+		{
+			Name: "enabled", Type: Bool, Default: "true", Scope: all,
+			Short: "Whether any of the sensor's rules runs.",
+			Long:  "`false` turns all of its rules off, whatever they say.",
+		},
+		{
+			Name: "rules", Type: Rules, Max: 100, Required: true, Scope: all,
+			Short: "The sensor's rules.",
+			Long:  "Rules of different layers with one `name` are one rule, field by field; a rule that only a lower layer names stays.",
+		},
+		{
+			Name: "rules[].name", Type: Name, Required: true, EachFile: true, Scope: all,
+			Short: "The rule's name, unique in the file.",
+			Long:  "`<sensor>/<rule>` is the rule's id in status, logs, counters and records.",
+		},
+		{
+			Name: "rules[].enabled", Type: Bool, Default: "true", Scope: all,
+			Short: "Whether the rule runs.",
+		},
+		{
+			Name: "rules[].sections", Type: Sections, Max: 10, Required: true, Scope: all,
+			Short: "The kinds of record the rule selects.",
+			Long:  "At least one of `user_prompt`, `queued_message`, `assistant_response`, `tool_call`, `tool_result`, `subagent`, `compaction`, `session_start`, `session_end`, `way_event`.",
+		},
+		{
+			Name: "rules[].where", Type: Where, Max: 64, Scope: all,
+			Short: "A condition on the record.",
+			Long:  "Paths into the record, each with a value or with operators; see [sensors.md](sensors.md#conditions). Without one the rule takes every record of its sections. `where: {}` removes the condition of a lower layer.",
+		},
+		{
+			Name: "rules[].match", Type: Choice, Choices: []string{"all", "any"}, Default: "all", Scope: all,
+			Short: "Whether all paths of `where` must hold, or any.",
+		},
+		{
+			Name: "rules[].dispatch", Type: Group, Required: true, Scope: all,
+			Short: "Where the records go: exactly one of `file`, `http` and `command`.",
+			Long:  "A layer that sets any of it replaces the whole of it. So headers written for one address never go to another that a higher layer named.",
+		},
+		{
+			Name: "rules[].dispatch.file", Type: Group, Scope: all,
+			Short: "Append each record to a local file.",
+		},
+		{
+			Name: "rules[].dispatch.file.path", Type: Text, Max: 4096, Required: true, Scope: all,
+			Short: "The file.",
+			Long:  "Absolute, or beginning with `~/`. Missing directories are made. " + variables,
+		},
+		{
+			Name: "rules[].dispatch.file.format", Type: Choice, Choices: []string{"jsonl", "text"}, Default: "jsonl", Scope: all,
+			Short: "One JSON object a line, or text made by `template`.",
+		},
+		{
+			Name: "rules[].dispatch.file.template", Type: Text, Max: 16384, Scope: all,
+			Short: "The text written for one record, with `{path}` placeholders.",
+			Long:  "With `format: text` only, and required there. `{data.text}` is replaced by that field of the record, by nothing when the record has none; `{{` and `}}` are plain braces.",
+		},
+		{
+			Name: "rules[].dispatch.http", Type: Group, Scope: all,
+			Short: "POST each record as JSON.",
+			Long:  "May send session content off the machine: `ways sensors lint` names the address.",
+		},
+		{
+			Name: "rules[].dispatch.http.url", Type: Text, Max: 4096, Required: true, Scope: all,
+			Short: "The address, http:// or https://.",
+			Long:  variables,
+		},
+		{
+			Name: "rules[].dispatch.http.headers", Type: Pairs, Max: 64, Scope: all,
+			Short: "Headers sent with every request.",
+			Long:  "In values, " + variables,
+		},
+		{
+			Name: "rules[].dispatch.http.secret_env", Type: Text, Max: 255, Scope: all,
+			Short: "The environment variable that holds the signing secret.",
+			Long:  "Requests are then signed as Standard Webhooks says (`webhook-signature`). The secret itself never stands in the file.",
+		},
+		{
+			Name: "rules[].dispatch.command", Type: Group, Scope: all,
+			Short: "Run a program for each record.",
+			Long:  "May send session content off the machine: `ways sensors lint` names the program.",
+		},
+		{
+			Name: "rules[].dispatch.command.argv", Type: Texts, Max: 256, Required: true, Scope: all,
+			Short: "The program and its arguments.",
+			Long:  "Run directly, by no shell. With `input: args`, `{path}` in an argument is replaced by that field of the record.",
+		},
+		{
+			Name: "rules[].dispatch.command.input", Type: Choice, Choices: []string{"stdin", "args"}, Default: "stdin", Scope: all,
+			Short: "Whether the record comes on stdin, or in the arguments.",
+		},
+		{
+			Name: "rules[].dispatch.command.env", Type: Pairs, Max: 64, Scope: all,
+			Short: "Environment variables for the program.",
+			Long:  "It gets PATH, HOME, LANG, TMPDIR, XDG_*, and these; nothing else of the session's environment. In values, " + variables,
+		},
+		{
+			Name: "rules[].dispatch.command.cwd", Type: Text, Max: 4096, Scope: all, Default: "/",
+			Short: "The program's working directory.",
+			Long:  "Absolute, or beginning with `~/`.",
+		},
+		{
+			Name: "rules[].mode", Type: Choice, Choices: []string{"async", "blocking"}, Default: "async", Scope: all,
+			Short: "Whether the hook waits for the consumer.",
+			Long:  "An `async` rule never holds the session. All `blocking` rules of one hook event together hold it for the largest of their timeouts, and never longer than 10 s.",
+		},
+		{
+			Name: "rules[].timeout", Type: Duration, Min: int64(time.Millisecond), Max: int64(time.Hour), Default: "5s", Scope: all,
+			Short: "How long one dispatch may take before it is killed.",
+		},
+		{
+			Name: "rules[].queue", Type: Int, Min: 1, Max: 1_000_000, Default: "1000", Scope: all,
+			Short: "How many records may wait in memory for this rule.",
+			Long:  "Past it a best-effort record is dropped and counted.",
+		},
+		{
+			Name: "rules[].delivery", Type: Choice, Choices: []string{"best_effort", "at_least_once"}, Default: "best_effort", Scope: all,
+			Short: "What is promised about a record.",
+			Long:  "`best_effort`: delivered within the timeout, or counted as lost. `at_least_once`: kept until the consumer accepts it.",
+		},
+		{
+			Name: "rules[].chain", Type: Bool, Default: "false", Scope: all,
+			Short: "Whether the rule's records form a hash chain.",
+			Long:  "With a `file` target in `jsonl` format only.",
+		},
+		{
+			Name: "rules[].redact", Type: Choice, Choices: []string{"secrets", "none"}, Default: "secrets", Scope: all,
+			Short: "What is masked before a record leaves.",
+			Long:  "`none` sends session content as it is, secrets included; `ways sensors lint` says so, and where to.",
+		},
+	}
+}
+
+func settingsKeys() []Key {
+	user := userOnly()
+	return []Key{
+		{
+			Name: "ways", Type: Group, Scope: user,
+			Short: "Settings of ways itself.",
+		},
+		{
+			Name: "ways.project_sensors", Type: Dirs, Max: 256, Scope: user,
+			Short: "The projects whose own sensor files are loaded.",
+			Long:  "Absolute paths, or beginning with `~/`. A project is trusted when its root is one of them after symbolic links are resolved; a directory below it or above it is not. No project file can set this.",
+		},
+		{
+			Name: "spool", Type: Group, Scope: user,
+			Short: "Settings of the spool.",
+		},
+		{
+			Name: "spool.sync", Type: Choice, Choices: []string{"never", "always"}, Default: "never", Scope: user,
+			Short: "Whether a hook waits until its record is on the disk.",
+			Long:  "With `never` a record survives the death of every process, but not a power cut in the next seconds.",
+		},
+	}
+}
