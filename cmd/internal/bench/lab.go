@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -220,6 +221,9 @@ func (h home) waitIdle(ctx context.Context) error {
 		lock, err := launch.TryLock(h.dirs.Session(session))
 		if err == nil {
 			return lock.Close()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return errors.New("no hook made a spool: the index was not compiled, or selects nothing (ways sensors compile says why)")
 		}
 		if !errors.Is(err, launch.ErrRunning) {
 			return err
