@@ -1,0 +1,387 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+)
+
+// maxUser bounds the user part of a URL, in bytes.
+const maxUser = 512
+
+// urlUser masks the password in scheme://user:password@host, and a token that
+// stands in place of the user.
+func (s *scan) urlUser(start, end int) {
+	t := s.text
+	if start == 0 || !isAlnum(t[start-1]) {
+		return
+	}
+	stop := min(len(t), end+maxUser)
+	colon, at := -1, -1
+	for i := end; i < stop; i++ {
+		c := t[i]
+		if c == '@' {
+			// The last @ of the authority counts: a password may have one.
+			at = i
+			continue
+		}
+		if c == ':' && colon < 0 {
+			colon = i
+		}
+		if isSpace(c) || isQuote(c) || c == '<' || c == '>' || c == '\\' && s.level == 0 && at >= 0 {
+			break
+		}
+		if (c == '/' || c == '?' || c == '#') && (at >= 0 || colon < 0) {
+			break
+		}
+		// A slash in a password is not rare, but a path without user is the
+		// common case: host:port/path.
+		if c == '/' && colon >= 0 && portOnly(t[colon+1:i]) {
+			break
+		}
+	}
+	if at < 0 {
+		return
+	}
+	if colon >= 0 && colon < at {
+		value := t[colon+1 : at]
+		if len(value) == 0 || placeholder(value) || sampleWord(value) {
+			return
+		}
+		s.add(colon+1, at, kindURLPassword, kindURLPassword, prioPlace)
+		return
+	}
+	user := t[end:at]
+	if len(user) >= 16 && !placeholder(user) && mixed(user) && entropy(user) > 3 {
+		s.add(end, at, kindURLToken, kindURLToken, prioPlace)
+	}
+}
+
+func portOnly(b []byte) bool {
+	for _, c := range b {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return len(b) <= 5
+}
+
+// sampleWord reports whether a URL's password is the word that stands for one
+// in documentation.
+func sampleWord(b []byte) bool {
+	switch string(bytes.ToLower(b)) {
+	case "password", "passwd", "pass", "pwd", "pw", "secret", "token", "pass_word", "yourpassword", "mypassword":
+		return true
+	}
+	return false
+}
+
+// headerValue returns the value behind a header's name that ends at i: behind
+// a colon, or an equals sign or a comma in code, and a quote. end is the value's
+// quote, or the line's end.
+func (s *scan) headerValue(i int) (start, end int, ok bool) {
+	t := s.text
+	quoted := byte(0)
+	if i < len(t) && isQuote(t[i]) {
+		quoted = t[i]
+		i++
+	}
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == ']') {
+		i++
+	}
+	if i >= len(t) || t[i] != ':' && t[i] != '=' && t[i] != ',' {
+		return 0, 0, false
+	}
+	if t[i] == ',' && quoted == 0 {
+		return 0, 0, false
+	}
+	i++
+	if i < len(t) && t[i] == '>' {
+		i++
+	}
+	for n := 0; i < len(t) && n < 8 && (t[i] == ' ' || t[i] == '\t' || t[i] == '[' || n == 0 && t[i] == '='); n++ {
+		i++
+	}
+	if i < len(t) && isQuote(t[i]) {
+		if stop, ok := s.opens(i); ok {
+			return i + 1, stop, true
+		}
+		q := t[i]
+		i++
+		end = s.lineEnd(i, 8<<10)
+		if k := bytes.IndexByte(t[i:end], q); k >= 0 {
+			end = i + k
+		}
+		return i, end, true
+	}
+	end = s.lineEnd(i, 8<<10)
+	if s.level == 0 {
+		end = min(end, s.stringEnd(i))
+	}
+	// An argument of a command: the quote that opened ahead of the name.
+	for k := i; k < end; k++ {
+		if t[k] == '"' || t[k] == '\'' || t[k] == '`' {
+			end = k
+		}
+	}
+	return i, end, i < end
+}
+
+// authorization masks the credentials of an Authorization header.
+func (s *scan) authorization(_, end int) {
+	i, stop, ok := s.headerValue(end)
+	if !ok {
+		return
+	}
+	t := s.text
+	// The scheme: a word and a space.
+	j := i
+	for j < stop && (isAlnum(t[j]) || t[j] == '-') {
+		j++
+	}
+	if j == stop || t[j] != ' ' {
+		// No scheme: the value is the credential, if it looks like one.
+		k := i
+		for k < stop && !isSpace(t[k]) && !isCodeEnd(t[k]) {
+			k++
+		}
+		if v := t[i:k]; k-i >= 12 && !placeholder(v) && mixed(v) {
+			s.add(i, k, kindAuthorization, kindAuthorization, prioPlace)
+		}
+		return
+	}
+	scheme := string(bytes.ToLower(t[i:j]))
+	for j < stop && t[j] == ' ' {
+		j++
+	}
+	switch scheme {
+	case "bearer", "token", "apikey", "api-key", "key", "basic", "jwt", "oauth", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
+		k := j
+		for k < stop && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
+			k++
+		}
+		kind := kindBearer
+		if scheme == "basic" {
+			kind = kindBasic
+		}
+		v := t[j:k]
+		if len(v) >= 6 && !placeholder(v) && !proseWord(v) {
+			s.add(j, k, kind, kind, prioPlace)
+		}
+	case "digest", "aws4-hmac-sha256", "hawk", "signature", "sharedkey", "sharedkeylite", "aws", "hmac", "google-oauth":
+		if v := bytes.TrimRight(t[j:stop], " \t"); len(v) >= 12 && !placeholder(v) && mixed(v) {
+			s.add(j, j+len(v), kindAuthorization, kindAuthorization, prioPlace)
+		}
+	}
+}
+
+func isCodeEnd(c byte) bool {
+	return c == ',' || c == ';' || c == ')' || c == '}' || c == ']'
+}
+
+// proseWord reports whether a word behind "Bearer" is English rather than a
+// token: letters only, in one case, and short.
+func proseWord(b []byte) bool {
+	if len(b) > 24 {
+		return false
+	}
+	for i, c := range b {
+		if !isLower(c) && (i > 0 || !isUpper(c)) && c != '.' && c != '-' && c != '_' && c != '(' && c != ')' {
+			return false
+		}
+	}
+	return true
+}
+
+// cookie masks the values of a Cookie header, and the value, without its
+// attributes, of a Set-Cookie header.
+func (s *scan) cookie(start, end int) {
+	t := s.text
+	set := start >= 4 && hasFold(t, start-4, "set-")
+	if !set && start > 0 && (isWord(t[start-1]) || t[start-1] == '-') {
+		return
+	}
+	if end < len(t) && isWord(t[end]) {
+		return
+	}
+	i, stop, ok := s.headerValue(end)
+	if !ok {
+		return
+	}
+	// name=value, or it is no cookie.
+	eq := i
+	for eq < stop && (isWord(t[eq]) || t[eq] == '-' || t[eq] == '.') {
+		eq++
+	}
+	if eq == i || eq >= stop || t[eq] != '=' {
+		return
+	}
+	if set {
+		i = eq + 1
+		if k := bytes.IndexByte(t[i:stop], ';'); k >= 0 {
+			stop = i + k
+		}
+	}
+	for stop > i && (isSpace(t[stop-1]) || t[stop-1] == '\\') {
+		stop--
+	}
+	v := t[i:stop]
+	if len(v) >= 4 && !placeholder(v) && !placeholder(t[min(eq+1, stop):stop]) {
+		s.add(i, stop, kindCookie, kindCookie, prioPlace)
+	}
+}
+
+// bearer masks what follows the word Bearer anywhere, if it looks like a
+// token.
+func (s *scan) bearer(_, end int) {
+	t := s.text
+	i := end
+	for i < len(t) && i-end < 4 && (t[i] == ' ' || t[i] == ':' || t[i] == '"') {
+		i++
+	}
+	if i == end {
+		return
+	}
+	k := i
+	for k < len(t) && (isBase64(t[k]) || t[k] == '.' || t[k] == '~' || t[k] == '=') {
+		k++
+	}
+	for k > i && t[k-1] == '.' {
+		k--
+	}
+	v := t[i:k]
+	if len(v) >= 16 && mixed(v) && !placeholder(v) && entropy(v) > 2.8 && !identifier(v) {
+		s.add(i, k, kindBearer, kindBearer, prioPlace)
+	}
+}
+
+// basic masks what follows the word Basic, if it is the base64 of a user and a
+// password.
+func (s *scan) basic(_, end int) {
+	t := s.text
+	if end >= len(t) || t[end] != ' ' {
+		return
+	}
+	i := end + 1
+	k := i
+	for k < len(t) && k-i < 512 && (isBase64(t[k]) || t[k] == '=') {
+		k++
+	}
+	if k-i < 8 {
+		return
+	}
+	v := bytes.TrimRight(t[i:k], "=")
+	plain, err := base64.RawStdEncoding.DecodeString(string(v))
+	if err != nil || bytes.IndexByte(plain, ':') <= 0 {
+		return
+	}
+	for _, c := range plain {
+		if c < ' ' || c == 0x7f {
+			return
+		}
+	}
+	s.add(i, k, kindBasic, kindBasic, prioPlace)
+}
+
+// curlUser masks the password of curl's -u and --user.
+func (s *scan) curlUser(start, end int) {
+	if start < s.curlEnd {
+		return
+	}
+	t := s.text
+	stop := s.commandEnd(end)
+	s.curlEnd = stop
+	for i := end; i < stop; i++ {
+		if t[i] != '-' || !isSpace(t[i-1]) && !isQuote(t[i-1]) {
+			continue
+		}
+		j := 0
+		switch {
+		case hasPrefix(t, i, "--user ") || hasPrefix(t, i, "--user="):
+			j = i + len("--user ")
+		case hasPrefix(t, i, "--proxy-user ") || hasPrefix(t, i, "--proxy-user="):
+			j = i + len("--proxy-user ")
+		case hasPrefix(t, i, "-u") && i+2 < len(t) && t[i+2] == ' ':
+			j = i + 3
+		case hasPrefix(t, i, "-u"):
+			j = i + 2
+		default:
+			continue
+		}
+		for j < stop && t[j] == ' ' {
+			j++
+		}
+		q := byte(0)
+		if j < stop && isQuote(t[j]) {
+			q = t[j]
+			j++
+		}
+		k := j
+		for k < stop && (q != 0 && t[k] != q || q == 0 && !isSpace(t[k]) && !isQuote(t[k])) {
+			k++
+		}
+		colon := bytes.IndexByte(t[j:k], ':')
+		if colon < 0 || placeholder(t[j+colon+1:k]) || sampleWord(t[j+colon+1:k]) {
+			continue
+		}
+		s.add(j+colon+1, k, kindUserOption, kindUserOption, prioPlace)
+		i = k
+	}
+}
+
+// commandEnd returns where the command line ends in which i stands: a line
+// break that no backslash continues.
+func (s *scan) commandEnd(i int) int {
+	t := s.text
+	stop := min(len(t), i+4<<10)
+	for i < stop && (t[i] != '\n' || i > 0 && t[i-1] == '\\') {
+		i++
+	}
+	return i
+}
+
+// secretManifest masks the values of a Kubernetes Secret.
+func (s *scan) secretManifest(start, end int) {
+	t := s.text
+	if start < s.manifestEnd {
+		return
+	}
+	// The kind stands within a few lines, before or behind.
+	around := bytes.ToLower(t[max(0, start-1500):min(len(t), end+1500)])
+	if !bytes.Contains(around, []byte("kind: secret")) && !bytes.Contains(around, []byte(`kind: "secret"`)) {
+		return
+	}
+	line := start
+	for line > 0 && t[line-1] != '\n' && start-line < 64 {
+		line--
+	}
+	indent := 0
+	for line+indent < start && t[line+indent] == ' ' {
+		indent++
+	}
+	for i := end; i < len(t); {
+		stop := s.lineEnd(i, 64<<10)
+		j := i
+		for j < stop && t[j] == ' ' {
+			j++
+		}
+		if j-i <= indent && j < stop {
+			break
+		}
+		colon := bytes.IndexByte(t[j:min(stop, j+256)], ':')
+		if colon > 0 {
+			v := j + colon + 1
+			for v < stop && (t[v] == ' ' || isQuote(t[v])) {
+				v++
+			}
+			w := stop
+			for w > v && (isSpace(t[w-1]) || isQuote(t[w-1])) {
+				w--
+			}
+			if w > v && t[v] != '|' && t[v] != '>' && !placeholder(t[v:w]) {
+				s.add(v, w, kindManifest, kindManifest, prioPlace)
+			}
+		}
+		i = stop + 1
+		s.manifestEnd = i
+	}
+}

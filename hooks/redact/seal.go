@@ -1,0 +1,126 @@
+package redact
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Envelope is what dispatching adds to a record.
+type Envelope struct {
+	// Rule is "<sensor>/<rule>".
+	Rule string
+	// RuleSeq counts the records that the rule was handed in the session.
+	RuleSeq uint64
+	// Test marks a record made by `ways sensors fire`.
+	Test bool
+}
+
+// Seal masks rec, one record as the spool holds it (a JSON object on one
+// line), and adds the envelope. Every string of the record is scanned, decoded:
+// keys and values, and JSON inside strings. What is not masked stays byte for
+// byte as it was. A record that is no JSON object is not sent: all of it is
+// replaced by a count of one "unscanned".
+func (m *Masker) Seal(rec []byte, add Envelope) Payload {
+	rec = bytes.TrimSpace(rec)
+	s := m.pool.Get().(*scan)
+	defer m.pool.Put(s)
+	if !s.doc.load(rec) {
+		counts := map[string]int{kindUnscanned: 1}
+		return Payload{body: appendEnvelope([]byte("{}"), add, counts), counts: counts}
+	}
+	spans := s.run()
+	if len(spans) == 0 {
+		return Plain(rec, add)
+	}
+	counts := make(map[string]int)
+	out := make([]byte, 0, len(rec)+256)
+	at := 0
+	doc := &s.doc
+	for _, sp := range spans {
+		done := false
+		for p := doc.pieceAt(sp.start); p < len(doc.pieces) && doc.pieces[p].start < sp.end; p++ {
+			piece := &doc.pieces[p]
+			lo, hi := max(sp.start, piece.start), min(sp.end, piece.end)
+			if lo >= hi {
+				continue
+			}
+			from, to := doc.back(p, lo, hi)
+			if piece.number {
+				// A number becomes a string; half a number would be no JSON.
+				from, to = doc.back(p, piece.start, piece.end)
+			}
+			if from < at {
+				continue
+			}
+			out = append(out, rec[at:from]...)
+			if piece.number {
+				out = append(out, '"')
+			}
+			out = appendPlaceholder(out, sp.kind)
+			if piece.number {
+				out = append(out, '"')
+			}
+			at = to
+			done = true
+		}
+		if done {
+			counts[sp.kind]++
+		}
+	}
+	if len(counts) == 0 {
+		return Plain(rec, add)
+	}
+	out = append(out, rec[at:]...)
+	return Payload{body: appendEnvelope(out, add, counts), counts: counts}
+}
+
+// Plain adds the envelope to rec and masks nothing: a rule's `redact: none`.
+func Plain(rec []byte, add Envelope) Payload {
+	rec = bytes.TrimSpace(rec)
+	return Payload{body: appendEnvelope(slices.Clone(rec), add, nil)}
+}
+
+// appendEnvelope adds the fields of dispatch before rec's last brace.
+func appendEnvelope(rec []byte, add Envelope, counts map[string]int) []byte {
+	body := rec
+	if n := len(rec); n > 0 && rec[n-1] == '}' {
+		body = rec[:n-1]
+	}
+	if trimmed := bytes.TrimRight(body, " \t\r\n"); len(trimmed) > 0 && trimmed[len(trimmed)-1] != '{' {
+		body = append(body, ',')
+	}
+	body = append(body, `"rule":`...)
+	body = appendString(body, add.Rule)
+	body = append(body, `,"rule_seq":`...)
+	body = strconv.AppendUint(body, add.RuleSeq, 10)
+	if add.Test {
+		body = append(body, `,"test":true`...)
+	}
+	if len(counts) > 0 {
+		body = append(body, `,"redacted":{`...)
+		for i, kind := range slices.Sorted(maps.Keys(counts)) {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = appendString(body, kind)
+			body = append(body, ':')
+			body = strconv.AppendInt(body, int64(counts[kind]), 10)
+		}
+		body = append(body, '}')
+	}
+	return append(body, '}')
+}
+
+func appendString(b []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(b, strings.ToValidUTF8(s, "\uFFFD"))
+	if err != nil {
+		// Valid UTF-8 always quotes.
+		return append(b, `""`...)
+	}
+	return out
+}
