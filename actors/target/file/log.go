@@ -124,6 +124,7 @@ func (t *Target) failure(ctx context.Context, what string, err error) error {
 		{syscall.EPERM, target.Refused, "permission"},
 		{syscall.EISDIR, target.Refused, "is_directory"},
 		{syscall.ELOOP, target.Refused, "is_symlink"},
+		{syscall.EEXIST, target.Refused, "not_directory"}, // a dangling symlink to a directory
 		{syscall.ENOTDIR, target.Refused, "not_directory"},
 		{syscall.ENAMETOOLONG, target.Refused, "name_too_long"},
 		{syscall.ENXIO, target.Refused, "not_regular"},
