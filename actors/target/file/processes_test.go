@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "write":
 		os.Exit(roleWrite(args))
+	case "disk":
+		os.Exit(roleDisk(args))
 	case "limited":
 		os.Exit(roleLimited(args))
 	}
