@@ -148,6 +148,11 @@ func broken(err error) *Error {
 	return &Error{Reason: "not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: ")}
 }
 
+func isSyntactic(err error) bool {
+	var syntactic *jsontext.SyntacticError
+	return errors.As(err, &syntactic)
+}
+
 func compileEntry(dec *jsontext.Decoder, path string) (entry, error) {
 	steps, err := parsePath(path)
 	if err != nil {
@@ -161,6 +166,9 @@ func compileEntry(dec *jsontext.Decoder, path string) (entry, error) {
 		return e, &Error{Path: path, Reason: "a list says nothing by itself; write in: [..] for \"one of\", not: [..] for \"none of\""}
 	}
 	v, err := bareValue(dec)
+	if isSyntactic(err) {
+		return e, broken(err)
+	}
 	if err != nil {
 		return e, &Error{Path: path, Reason: err.Error()}
 	}
@@ -184,8 +192,7 @@ func (e *entry) operators(dec *jsontext.Decoder, path string) error {
 		}
 		seen[operator] = true
 		if err := e.operator(dec, operator); err != nil {
-			var syntactic *jsontext.SyntacticError
-			if errors.As(err, &syntactic) {
+			if isSyntactic(err) {
 				return broken(err)
 			}
 			return &Error{Path: path, Operator: operator, Reason: err.Error()}
@@ -350,7 +357,7 @@ func foreignFeature(at string) string {
 		{"(?(", "conditional group"},
 		{"(?R", "recursion"},
 		{"(?&", "subroutine call"},
-		{"(?P=", "backreference"},
+		{"(?P", "named backreference, only the group (?P<name>..)"},
 		{`\k`, "backreference"},
 		{`\g`, "backreference"},
 		{`\Z`, `\Z (write \z)`},
