@@ -18,7 +18,7 @@ type Wiring struct {
 	Missing []string
 	// Stale entries run another path, or have other arguments or another timeout.
 	Stale []Stale
-	// Narrowed events are seen for some tools alone: their user moved the entry
+	// Narrowed events are seen in part (for some tools, say): their user moved the entry
 	// under a matcher of his own.
 	Narrowed []Narrowed
 	// Wrapped events run ways inside a longer command line of the user's.

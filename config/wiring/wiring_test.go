@@ -375,7 +375,7 @@ func TestAUsersOwnCommandLineStays(t *testing.T) {
 		"A=1 ways hook sensors",
 		"exec /x/ways hook sensors",
 		"log.sh; ways hook sensors",
-		"cd /tmp && '/my dir/ways' hook sensors",
+		"cd /x && '/my dir/ways' hook sensors",
 	} {
 		quotedLine := string(quoted(line))
 		original := `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":` + quotedLine + `}]}]}}`

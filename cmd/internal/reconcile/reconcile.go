@@ -84,7 +84,24 @@ func parse(args []string) (options, string, error) {
 	case flags.Changed("settings") && o.settings == "":
 		err = errors.New("--settings needs the name of a file")
 	}
-	return o, fmt.Sprintf(help, flags.FlagUsages()), err
+	return o, fmt.Sprintf(help, flagLines(flags)), err
+}
+
+// flagLines lists the flags without the =true|false that pflag adds to a switch.
+func flagLines(flags *pflag.FlagSet) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		value, text := pflag.UnquoteUsage(f)
+		if f.Value.Type() != "bool" {
+			name += " " + value
+		}
+		fmt.Fprintf(&b, "  %-20s %s\n", name, text)
+	})
+	return b.String()
 }
 
 // Run is the verb; args are what follows its name. It returns the exit code.
@@ -290,7 +307,7 @@ func (r report) warnings() []string {
 	}
 	for _, n := range r.state.Narrowed {
 		if !r.remove {
-			list = append(list, fmt.Sprintf("%s is wired for the matcher %q alone, as its group says; other tools are not seen", n.Event, n.Matcher))
+			list = append(list, fmt.Sprintf("%s is wired for the matcher %q alone, as its group says; what that does not match is not seen", n.Event, n.Matcher))
 		}
 	}
 	if len(r.state.Wrapped) > 0 {

@@ -47,8 +47,9 @@ func newHome(t *testing.T) *home {
 		}
 	}
 	h.installAt(h.ways)
-	// A race-built process would sleep a second at its end.
-	h.env = []string{"GORACE=atexit_sleep_ms=0", "HOME=" + h.dir, "PATH=" + filepath.Dir(h.ways) + ":/usr/bin:/bin"}
+	// A race-built process would sleep a second at its end, and one built for
+	// coverage would warn on stderr.
+	h.env = []string{"GORACE=atexit_sleep_ms=0", "GOCOVERDIR=" + t.TempDir(), "HOME=" + h.dir, "PATH=" + filepath.Dir(h.ways) + ":/usr/bin:/bin"}
 	return h
 }
 
@@ -421,7 +422,7 @@ func TestHelp(t *testing.T) {
 	if got.code != Done || got.errors != "" {
 		t.Fatalf("%+v", got)
 	}
-	for _, part := range []string{"Usage: ways reconcile", "--dry-run", "--remove", "--settings FILE", "--json", "Examples:\n", "Exit codes: 0 done"} {
+	for _, part := range []string{"Usage: ways reconcile", "--dry-run", "--remove", "--settings FILE", "--json", "\n  -h, --help           show this text\n", "Examples:\n", "Exit codes: 0 done"} {
 		if !strings.Contains(got.out, part) {
 			t.Errorf("the help lacks %q:\n%s", part, got.out)
 		}
@@ -472,7 +473,7 @@ func TestWarnings(t *testing.T) {
 		".claude", "settings.json")
 	got := h.run()
 	want := `warning: the file sets "disableAllHooks": true, so the client runs no hook at all; remove that to use ways
-warning: PreToolUse is wired for the matcher "Bash" alone, as its group says; other tools are not seen
+warning: PreToolUse is wired for the matcher "Bash" alone, as its group says; what that does not match is not seen
 warning: a command line of your own runs ways on Stop; it counts as wired and was left as it is
 warning: the entry stands on WorktreeCreate too, where ways does not belong; remove it there
 warning: PreCompact runs ways more than once; the copies are dropped but cost time; keep one
