@@ -148,6 +148,10 @@ func (s *scan) operator(lo, hi int) (int, style) {
 		if t[j-1] != '=' && t[j-1] != ':' {
 			return -1, 0
 		}
+		if op := string(t[i:j]); (op == "!=" || op == "==" || op == "!==" || op == "===") && !s.quoteFollows(j) {
+			// A comparison with a name, not with a literal.
+			return -1, 0
+		}
 		if j < len(t) && t[j-1] == '=' && (t[j] == '>' || t[j] == '~') {
 			j++
 		}
@@ -167,7 +171,7 @@ func (s *scan) operator(lo, hi int) (int, style) {
 		}
 		return -1, 0
 	case ',':
-		if !quoted {
+		if !quoted || lo == 0 || !isQuote(t[lo-1]) {
 			return -1, 0
 		}
 		j := i + 1
@@ -219,6 +223,14 @@ func (s *scan) operator(lo, hi int) (int, style) {
 		return i, styleFlag
 	}
 	return -1, 0
+}
+
+// quoteFollows reports whether a literal begins behind the spaces at i.
+func (s *scan) quoteFollows(i int) bool {
+	for i < len(s.text) && s.text[i] == ' ' {
+		i++
+	}
+	return i < len(s.text) && isQuote(s.text[i])
 }
 
 // nameValue finds the value where the name is a value itself:
@@ -331,7 +343,7 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 	if len(v) < 4 && !(c == classPassword && len(v) == 3 && (quoted || st == styleEnv)) || len(v) > maxValue {
 		return false
 	}
-	if placeholder(v) || filler(v) {
+	if placeholder(v) || filler(v) || numeral(v) && (c != classPassword || !quoted && st != styleEnv && st != styleFlag) {
 		return false
 	}
 	sh := shapeOf(v)

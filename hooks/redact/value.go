@@ -52,6 +52,28 @@ func placeholder(v []byte) bool {
 	return sample(v)
 }
 
+// numeral reports whether v is a number as in a program: decimal of up to six
+// digits, hexadecimal, with a fraction.
+func numeral(v []byte) bool {
+	if len(v) > 0 && v[0] == '-' {
+		v = v[1:]
+	}
+	if len(v) > 2 && v[0] == '0' && v[1]|0x20 == 'x' && len(v) <= 18 {
+		for _, c := range v[2:] {
+			if hexValue(c) < 0 {
+				return false
+			}
+		}
+		return true
+	}
+	for _, c := range v {
+		if !isDigit(c) && c != '.' && c != '_' {
+			return false
+		}
+	}
+	return len(v) <= 6
+}
+
 func hasDigitAndCase(v []byte) bool {
 	sh := shapeOf(v)
 	return sh.digit > 0 && sh.lower > 0 && sh.upper > 0
