@@ -11,7 +11,8 @@ func everyLayer() []plan.Layer { return []plan.Layer{plan.Shipped, plan.User, pl
 func userOnly() []plan.Layer { return []plan.Layer{plan.User} }
 
 const (
-	variables = "`${NAME}` is replaced by that environment variable of the dispatcher at dispatch; when it is not set, the dispatch is refused and says which one. `$${` is a plain `${`."
+	variables    = "`${NAME}` is replaced by that environment variable of the dispatcher at dispatch; when it is not set, the dispatch is refused and says which one. `$${` is a plain `${`."
+	placeholders = "`{data.text}` is replaced by that field of the record, by nothing when the record has none; `[0]` in it names the first element of a list; of `{data.prompt|data.text}` the first that holds something is taken; `{{` and `}}` are plain braces."
 )
 
 func sensorKeys() []Key {
@@ -89,8 +90,9 @@ func sensorKeys() []Key {
 		},
 		{
 			Name: "rules[].dispatch.file.template", Type: Text, Max: 16384, Scope: all,
-			Short: "The text written for one record, with `{path}` placeholders.",
-			Long:  "With `format: text` only, and required there. `{data.text}` is replaced by that field of the record, by nothing when the record has none; `{{` and `}}` are plain braces.",
+			Default: "{ts} {agent_type} {section}: {data.prompt|data.text|data}",
+			Short:   "The text written for one record, with `{field}` placeholders.",
+			Long:    "With `format: text` only. " + placeholders + " A newline is written after it.",
 		},
 		{
 			Name: "rules[].dispatch.http", Type: Group, Scope: all,
@@ -120,7 +122,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].dispatch.command.argv", Type: Texts, Max: 256, Required: true, Scope: all,
 			Short: "The program and its arguments.",
-			Long:  "Run directly, by no shell. With `input: args`, `{path}` in an argument is replaced by that field of the record.",
+			Long:  "Run directly, by no shell; the program is an absolute path, `~/` and a path, or a name to look up in PATH. With `input: args` arguments may hold placeholders: " + placeholders,
 		},
 		{
 			Name: "rules[].dispatch.command.input", Type: Choice, Choices: []string{"stdin", "args"}, Default: "stdin", Scope: all,

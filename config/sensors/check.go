@@ -281,11 +281,17 @@ func check(r *Rule) []finding {
 	}
 
 	if f := r.Target.File; f != nil {
-		switch {
-		case f.Format == "text" && f.Template == "":
-			say(problem.Error, "dispatch.file.template", "format: text needs a template", "add one, such as template: \"{ts} {data.text}\"")
-		case f.Format == "jsonl" && f.Template != "":
+		if f.Format == "jsonl" && f.Template != "" {
 			say(problem.Error, "dispatch.file.template", "a template is for format: text", "add format: text, or remove the template")
+		} else if message := checkTemplate(f.Template); message != "" {
+			say(problem.Error, "dispatch.file.template", message, "")
+		}
+	}
+	if c := r.Target.Command; c != nil && c.Input == "args" {
+		for i, arg := range c.Argv {
+			if message := checkTemplate(arg); message != "" {
+				say(problem.Error, "dispatch.command.argv", fmt.Sprintf("argv[%d]: %s", i, message), "")
+			}
 		}
 	}
 	if r.Chain && (r.Target.File == nil || r.Target.File.Format != "jsonl") {

@@ -118,10 +118,13 @@ func defaults(table *schema.Table, fields map[string]field) {
 		if _, set := fields[short]; set || k.Default == "" {
 			continue
 		}
-		if parent := strings.TrimPrefix(k.Parent(), "rules[]"); parent != "" {
-			if _, there := fields[strings.TrimPrefix(parent, ".")]; !there {
+		if parent, below := strings.CutPrefix(k.Parent(), "rules[]."); below {
+			if _, there := fields[parent]; !there {
 				continue
 			}
+		}
+		if short == "dispatch.file.template" && fields["dispatch.file.format"].scalar.Text != "text" {
+			continue
 		}
 		// The defaults are in the table, and a test parses every one.
 		v, err := k.Parse(k.Default)

@@ -71,7 +71,7 @@ func Parse(path, home string, data []byte) (Settings, []problem.Problem) {
 	default:
 		r.group(root, "")
 	}
-	if len(r.problems) > 0 {
+	if len(problem.Errors(r.problems)) > 0 {
 		r.s.ProjectSensors = nil
 	}
 	return r.s, r.problems
@@ -83,12 +83,15 @@ type reader struct {
 	problems []problem.Problem
 }
 
-func (r *reader) fault(key string, f *yamlfile.Fault) {
-	p := problem.Problem{
+func (r *reader) fault(key string, f *yamlfile.Fault) { r.say(problem.Error, key, f) }
+
+func (r *reader) warn(key string, f *yamlfile.Fault) { r.say(problem.Warning, key, f) }
+
+func (r *reader) say(severity problem.Severity, key string, f *yamlfile.Fault) {
+	r.problems = append(r.problems, problem.Problem{
 		File: r.s.File, Line: f.Line, Col: f.Col, Key: key,
-		Message: f.Message, Suggestion: f.Hint, Severity: problem.Error,
-	}
-	r.problems = append(r.problems, p)
+		Message: f.Message, Suggestion: f.Hint, Severity: severity,
+	})
 }
 
 func (r *reader) group(n *yaml.Node, parent string) {
@@ -104,14 +107,8 @@ func (r *reader) group(n *yaml.Node, parent string) {
 		case !known && parent == "":
 			r.stray(pair)
 			continue
-		case !known && parent == "ways" && isOthers(pair.Name):
-			continue
 		case !known:
-			hint := "its keys are " + strings.Join(r.table.Children(parent), ", ")
-			if near := schema.Suggest(pair.Name, r.table.Children(parent)); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			r.fault(name, yamlfile.At(pair.Key, fmt.Sprintf("%q is no key of %s", pair.Name, parent), hint))
+			r.unknown(pair, name, parent)
 			continue
 		}
 		if fault := yamlfile.Plain(pair.Value); fault != nil {
@@ -146,23 +143,36 @@ func (r *reader) group(n *yaml.Node, parent string) {
 	}
 }
 
-// isOthers reports whether a key below `ways` belongs to another part of ways:
-// the sensors' own settings are written to their own files, never here.
-func isOthers(name string) bool { return name == "agent" || name == "matching" }
+// unknown tells a key that is spelt almost like one of ours, which is a
+// mistake, from one of another part of ways, which is not ours to judge.
+func (r *reader) unknown(pair yamlfile.Pair, name, parent string) {
+	children := r.table.Children(parent)
+	if near := schema.Suggest(pair.Name, children); near != "" {
+		r.fault(name, yamlfile.At(pair.Key, fmt.Sprintf("%q is no key of %s", pair.Name, parent), fmt.Sprintf("did you mean %q?", near)))
+		return
+	}
+	r.warn(name, yamlfile.At(pair.Key, fmt.Sprintf("%q is no key of %s that sensors know", pair.Name, parent), "theirs are "+strings.Join(children, ", ")))
+}
 
 // stray finds a setting of ours that is written with a dot in its name, which
-// YAML reads as one long name and nobody as the setting.
+// YAML reads as one long name and nobody as the setting, and a group of ours
+// under another name.
 func (r *reader) stray(pair yamlfile.Pair) {
 	for _, k := range r.table.Keys() {
-		if pair.Name == k.Name && strings.Contains(k.Name, ".") {
+		if pair.Name == k.Name {
 			parent, leaf, _ := strings.Cut(k.Name, ".")
-			r.fault(k.Name, yamlfile.At(pair.Key, fmt.Sprintf("%q is written with a dot, and has no effect so", pair.Name),
+			r.warn(k.Name, yamlfile.At(pair.Key, fmt.Sprintf("%q is written with a dot, and has no effect so", pair.Name),
 				fmt.Sprintf("write %s: on one line, and %s: indented below it", parent, leaf)))
+			return
 		}
 	}
-	if near := schema.Suggest(pair.Name, r.table.Children("")); near != "" && len(pair.Name) > 2 && pair.Name != near &&
-		(strings.EqualFold(pair.Name, near) || pair.Name == near+"s" || near == pair.Name+"s") {
-		r.fault(pair.Name, yamlfile.At(pair.Key, fmt.Sprintf("%q has no effect", pair.Name), fmt.Sprintf("did you mean %q?", near)))
+	for _, group := range r.table.Children("") {
+		if pair.Name == group+"s" || pair.Name+"s" == group || strings.EqualFold(pair.Name, group) {
+			r.warn(pair.Name, yamlfile.At(pair.Key, fmt.Sprintf("%q is not read", pair.Name), fmt.Sprintf("did you mean %q?", group)))
+		}
+	}
+	if k, ok := r.table.Key("ways." + pair.Name); ok {
+		r.warn(pair.Name, yamlfile.At(pair.Key, fmt.Sprintf("%q is not read here", pair.Name), "it belongs in "+k.Parent()))
 	}
 }
 

@@ -94,29 +94,63 @@ func place(data []byte, offset int) (line, col int) {
 	return line, 1 + utf8.RuneCount(before[1+bytes.LastIndexByte(before, '\n'):])
 }
 
-// syntaxFault makes a fault of the YAML reader's error, "yaml: line 3: ...".
+// syntaxFault makes a fault of the YAML reader's error, "yaml: line 3: ...". The
+// reader leaves the line out when it is the first, and of some mistakes it knows
+// only near which line they are.
 func syntaxFault(data []byte, err error) *Fault {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	fault := &Fault{Message: "is not YAML: " + text}
-	if rest, ok := strings.CutPrefix(text, "line "); ok {
-		if number, what, ok := strings.Cut(rest, ": "); ok {
+	what := strings.TrimPrefix(err.Error(), "yaml: ")
+	fault := &Fault{Line: 1, Col: 1}
+	if rest, ok := strings.CutPrefix(what, "line "); ok {
+		if number, after, ok := strings.Cut(rest, ": "); ok {
 			if n, err := strconv.Atoi(number); err == nil {
-				fault.Line, fault.Col, fault.Message = n, 1, "is not YAML: "+what
+				fault.Line, what = n, after
 			}
 		}
 	}
-	// A tab in front of a line is the most common reason, and the reader's
-	// message about it names neither the tab nor, always, its line.
-	for i, line := range bytes.Split(data, []byte("\n")) {
-		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
-		if at := bytes.IndexByte(indent, '\t'); at >= 0 && len(bytes.TrimSpace(line)) > 0 {
-			return &Fault{i + 1, at + 1, "a tab in front of the line; YAML is indented with spaces", "replace it by spaces"}
+	fault.Message = "is not YAML: " + what
+	switch {
+	case strings.Contains(what, "tab character"), strings.Contains(what, "cannot start any token"):
+		if line, col, ok := tabNear(data, fault.Line); ok {
+			return &Fault{line, col, "a tab in front of the line; YAML is indented with spaces", "replace it by spaces"}
 		}
-	}
-	if strings.Contains(text, "mapping values are not allowed") {
-		fault.Hint = "look for a text with a colon in it and put it in quotes, and at the indentation"
+		fault.Hint = "put the text in quotes"
+	case strings.Contains(what, "mapping values are not allowed"):
+		fault.Hint = "put a text with a colon in it in quotes, and look at the indentation"
+	case strings.Contains(what, "did not find expected"), strings.Contains(what, "unexpected end"):
+		fault.Hint = "look near this line for wrong indentation, or a quote or bracket that is not closed"
+	case strings.Contains(what, "control characters"):
+		fault.Line, fault.Col = firstControl(data)
+	case strings.HasPrefix(what, "unknown anchor"):
+		if _, name, ok := strings.Cut(what, "'"); ok {
+			name, _, _ = strings.Cut(name, "'")
+			if i := bytes.Index(data, []byte("*"+name)); i >= 0 {
+				fault.Line, fault.Col = place(data, i)
+			}
+		}
+		fault.Hint = "put a text that begins with * in quotes"
 	}
 	return fault
+}
+
+// tabNear finds a tab in the indentation of the line or of one beside it.
+func tabNear(data []byte, number int) (line, col int, ok bool) {
+	for i, text := range bytes.Split(data, []byte("\n")) {
+		indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+		if at := bytes.IndexByte(indent, '\t'); at >= 0 && i+1 >= number-1 && i+1 <= number+1 {
+			return i + 1, at + 1, true
+		}
+	}
+	return 0, 0, false
+}
+
+// firstControl finds the first character that YAML does not allow in a file.
+func firstControl(data []byte) (line, col int) {
+	for i, r := range string(data) {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff {
+			return place(data, i)
+		}
+	}
+	return 1, 1
 }
 
 // At returns a fault at a node.
