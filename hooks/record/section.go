@@ -18,6 +18,9 @@ const (
 	WayEvent
 
 	sectionCount
+
+	// Unknown is no section: no Set has it.
+	Unknown Section = 0xff
 )
 
 // Sections lists every section, in documentation order.
@@ -79,7 +82,7 @@ func SetOf(sections ...Section) Set {
 }
 
 // Has reports whether s is in the set.
-func (set Set) Has(s Section) bool { return set&(1<<s) != 0 }
+func (set Set) Has(s Section) bool { return s < sectionCount && set&(1<<s) != 0 }
 
 // Intersects reports whether the sets share a section.
 func (set Set) Intersects(other Set) bool { return set&other != 0 }

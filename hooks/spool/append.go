@@ -188,11 +188,12 @@ func (s *state) catchUp(f *os.File) (int64, error) {
 	rd := newLines(io.NewSectionReader(f, s.end, size-s.end))
 	for {
 		line, err := rd.next()
+		// A frame that lacks only the newline at its end is whole.
+		if fr, bad := parseFrame(line.text); bad == nil && fr.Seq > s.seq {
+			s.seq = fr.Seq
+		}
 		if err != nil {
 			break
-		}
-		if fr, err := parseFrame(line.text); err == nil && fr.Seq > s.seq {
-			s.seq = fr.Seq
 		}
 	}
 	s.end = size
@@ -237,4 +238,30 @@ func segments(dir string) ([]uint64, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// LastSeq is the last sequence number given in a session; 0 when none was.
+func LastSeq(dir string, wait time.Duration) (uint64, error) {
+	lock, err := lockAppend(dir, wait)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	s, ok := readState(lock)
+	if !ok {
+		s = recoverState(dir)
+	}
+	if s.segment == 0 {
+		return s.seq, nil
+	}
+	f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return s.seq, nil
+	}
+	if err != nil {
+		return s.seq, err
+	}
+	defer f.Close()
+	_, err = s.catchUp(f)
+	return s.seq, err
 }

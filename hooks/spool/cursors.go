@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,7 +81,7 @@ func formatCursors(c Cursors) []byte {
 	for _, id := range sortedKeys(c.Rules) {
 		add(id, c.Rules[id])
 	}
-	return append(fmt.Appendf(nil, "C1 %x\n", crc32.Checksum(body, castagnoli)), body...)
+	return append(fmt.Appendf(nil, "C1 %x\n", checksum(0, body)), body...)
 }
 
 func sortedKeys(m map[string]Cursor) []string {
@@ -97,7 +96,7 @@ func sortedKeys(m map[string]Cursor) []string {
 func parseCursors(data []byte) (Cursors, error) {
 	head, body, _ := bytes.Cut(data, []byte{'\n'})
 	var sum uint32
-	if _, err := fmt.Sscanf(string(head), "C1 %x", &sum); err != nil || sum != crc32.Checksum(body, castagnoli) {
+	if _, err := fmt.Sscanf(string(head), "C1 %x", &sum); err != nil || sum != checksum(0, body) {
 		return Cursors{}, ErrCursors
 	}
 	c := Cursors{Rules: map[string]Cursor{}}

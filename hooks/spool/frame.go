@@ -32,7 +32,10 @@ type Position struct {
 	Offset int64
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// checksum is the CRC-32C of b behind what sum covers already.
+func checksum(sum uint32, b []byte) uint32 {
+	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
+}
 
 // appendFrame appends a frame to dst.
 func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
@@ -44,7 +47,7 @@ func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
 	dst = strconv.AppendUint(dst, generation, 16)
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, int64(len(record)), 10)
-	sum := crc32.Update(crc32.Checksum(dst[start:], castagnoli), castagnoli, record)
+	sum := checksum(checksum(0, dst[start:]), record)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, uint64(sum), 16)
 	dst = append(dst, ' ')
@@ -81,7 +84,7 @@ func parseFrame(line []byte) (Frame, error) {
 	// The checksum covers the header up to the length, as it is spelled.
 	sumWidth := len(strconv.FormatUint(fields[3], 16))
 	head := line[:len(line)-len(rest)-sumWidth-2]
-	if sum := crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, rest); uint64(sum) != fields[3] {
+	if sum := checksum(checksum(0, head), rest); uint64(sum) != fields[3] {
 		return f, fmt.Errorf("%w: checksum differs", errNotFrame)
 	}
 	f.Seq, f.Generation, f.JSON = fields[0], fields[1], rest

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +43,7 @@ func leaveInInbox(dir string, req Request) error {
 		body = append(body, '\n')
 	}
 	head := fmt.Appendf(nil, "%s %x %d %x %d %x %x\n", inboxMark, req.Key, req.Window.Milliseconds(), req.Turn,
-		req.Now.UnixMilli(), req.Generation, crc32.Checksum(body, castagnoli))
+		req.Now.UnixMilli(), req.Generation, checksum(0, body))
 
 	box := filepath.Join(dir, inboxName)
 	if err := os.Mkdir(box, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -162,7 +161,7 @@ func parseInbox(data []byte) (Request, error) {
 		}
 		n[i] = v
 	}
-	if uint64(crc32.Checksum(body, castagnoli)) != n[5] {
+	if uint64(checksum(0, body)) != n[5] {
 		return Request{}, errInbox
 	}
 	var drafts []Draft

@@ -82,6 +82,15 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			return f, nil
 
 		case errors.Is(err, io.EOF), errors.Is(err, errUnterminated):
+			// A frame that lacks only the newline at its end is whole; the next
+			// writer's newline will end it.
+			if f, err := parseFrame(ln.text); err == nil {
+				f.JSON = slices.Clone(f.JSON)
+				r.pos.Offset = at.Offset + ln.size
+				r.reread()
+				f.At, f.Next = at, r.pos
+				return f, nil
+			}
 			// Asked before the look for a successor, so that a frame written and
 			// followed by a rotation in between is not passed over.
 			rest := ln.size

@@ -3,7 +3,6 @@ package spool
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"os"
 	"time"
@@ -74,13 +73,13 @@ func encodeState(s *state) [slotSize]byte {
 		le.PutUint64(b[stateFixed+i*16:], e.key)
 		le.PutUint64(b[stateFixed+i*16+8:], uint64(e.at))
 	}
-	le.PutUint64(b[slotSize-8:], uint64(crc32.Checksum(b[:slotSize-8], castagnoli)))
+	le.PutUint64(b[slotSize-8:], uint64(checksum(0, b[:slotSize-8])))
 	return b
 }
 
 func decodeState(b []byte) (state, bool) {
 	le := binary.LittleEndian
-	if le.Uint64(b) != stateMagic || le.Uint64(b[slotSize-8:]) != uint64(crc32.Checksum(b[:slotSize-8], castagnoli)) {
+	if le.Uint64(b) != stateMagic || le.Uint64(b[slotSize-8:]) != uint64(checksum(0, b[:slotSize-8])) {
 		return state{}, false
 	}
 	s := state{

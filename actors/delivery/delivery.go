@@ -1,0 +1,72 @@
+// Package delivery holds the messages between the spool actor and the rule
+// actors: a record on its way to one rule, and the word that the rule is done
+// with it.
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"ways/hooks/spool"
+)
+
+// keepBytes is the largest record that travels with its bytes. Larger ones are
+// read again when their turn comes, so that a queue of giants stays small.
+const keepBytes = 64 << 10
+
+// Item is one record handed to one rule.
+type Item struct {
+	Session string
+	Seq     uint64
+	// RuleSeq counts what the rule was handed in this session, this one included.
+	RuleSeq uint64
+	// At is where the record is in the spool.
+	At spool.Position
+
+	dir  string
+	json []byte
+}
+
+// NewItem makes the item for a frame of a session's spool. It keeps the frame's
+// bytes only when own is a copy that nobody changes.
+func NewItem(dir, session string, f spool.Frame, ruleSeq uint64, own []byte) Item {
+	it := Item{Session: session, Seq: f.Seq, RuleSeq: ruleSeq, At: f.At, dir: dir}
+	if len(own) <= keepBytes {
+		it.json = own
+	}
+	return it
+}
+
+// Record returns the record's JSON; the caller must not change it. An error says
+// that the spool no longer holds it.
+func (it Item) Record() ([]byte, error) {
+	if it.json != nil {
+		return it.json, nil
+	}
+	f, err := spool.ReadAt(it.dir, it.At)
+	if err == nil && f.Seq != it.Seq {
+		err = fmt.Errorf("the spool holds record %d where %d was", f.Seq, it.Seq)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read record %d again: %w", it.Seq, err)
+	}
+	return f.JSON, nil
+}
+
+// Rule is what the spool actor knows of a rule actor: a queue with room or none.
+type Rule interface {
+	// TryOffer hands an item over; false when the queue is full. It never waits.
+	TryOffer(Item) bool
+}
+
+// Done says that a rule is finished with a record, whatever became of it.
+type Done struct {
+	Rule string
+	Seq  uint64
+}
+
+// Acks is where rules say that they are done.
+type Acks interface {
+	// Done hands the word over, waiting until it is taken or ctx ends.
+	Done(ctx context.Context, d Done)
+}

@@ -1,0 +1,593 @@
+// Package intake is the spool actor: it reads a session's spool, selects for
+// each rule, hands records out, and owns every rule's position and the spool's
+// space (design §7).
+//
+// It never waits for a rule. All rules that keep up share one reader, the head. A
+// rule whose queue is full falls behind: it gets a reader of its own that goes on
+// from where the rule stopped as its queue empties, and joins the head again when
+// it has caught up. What waits for a rule waits on disk, so memory is bounded by
+// the small queues whatever the backlog. A best-effort rule that falls behind by
+// more than its cap loses its oldest waiting records, counted.
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"ways/actors/actor"
+	"ways/actors/delivery"
+	"ways/config/plan"
+	"ways/hooks/launch"
+	"ways/hooks/record"
+	"ways/hooks/spool"
+)
+
+// Window is how many records wait in memory for one rule.
+const Window = 64
+
+const (
+	// batch is how many records are read between two looks at the mailbox.
+	batch = 64
+	// saveEvery bounds how often cursors are saved while they move: each save is
+	// flushed to the disk.
+	saveEvery = time.Second
+	// patience is how long the head waits for a full rule that has just been
+	// handing records on. A rule at a dead consumer gets none.
+	patience = 5 * time.Millisecond
+	// lockWait is how long the last look waits for the append lock.
+	lockWait = 2 * time.Second
+	// retryInbox is when an inbox that could not be taken in is tried again.
+	retryInbox = time.Second
+)
+
+// Selected is one rule of a plan, ready to be evaluated and run.
+type Selected struct {
+	ID       string
+	Sections record.Set
+	// Where evaluates the rule's condition on a record; nil for none.
+	Where func(record []byte) bool
+	// Cap is how many records may wait for a best-effort rule; 0 for no cap.
+	Cap int
+	// Actor is where its records go.
+	Actor delivery.Rule
+}
+
+// Roster turns plans into running rules.
+type Roster interface {
+	// Load returns the plan for a project, and its generation.
+	Load(project string) (plan.Plan, uint64, error)
+	// Run makes the rules of a plan run, and stops those of the plan before it
+	// that are not in it or have changed, whose ids it returns.
+	Run(ctx context.Context, p plan.Plan) (rules []Selected, stopped []string)
+}
+
+// Meter counts; the meter actor is one.
+type Meter interface {
+	// Read counts records and damaged stretches of the spool.
+	Read(ctx context.Context, records, damaged uint64)
+	Matched(ctx context.Context, rule string)
+	Dropped(ctx context.Context, rule, reason string, n uint64)
+	// Waiting sets how many records wait for a rule, and since when.
+	Waiting(ctx context.Context, rule string, n uint64, since time.Time)
+	// Describe notes where each rule sends, and for which project.
+	Describe(ctx context.Context, project string, targets map[string]string)
+	// Flush returns when all of it is on disk.
+	Flush(ctx context.Context) error
+}
+
+// Options say what the actor works with.
+type Options struct {
+	Dir     string
+	Session string
+	// Lock is the dispatcher's lock; the actor gives it up when it leaves for good.
+	Lock   *os.File
+	Idle   time.Duration
+	Roster Roster
+	Meter  Meter
+	Log    zerolog.Logger
+}
+
+// Intake is the actor.
+type Intake struct {
+	Options
+	acks  chan delivery.Done
+	bell  chan struct{}
+	ended chan struct{}
+	pause chan chan struct{}
+	gone  chan struct{}
+}
+
+// New returns the spool actor of one session.
+func New(o Options) *Intake {
+	return &Intake{
+		Options: o,
+		acks:    make(chan delivery.Done, 1024),
+		bell:    make(chan struct{}, 1),
+		ended:   make(chan struct{}, 1),
+		pause:   make(chan chan struct{}),
+		gone:    make(chan struct{}),
+	}
+}
+
+// String names the actor.
+func (in *Intake) String() string { return "spool" }
+
+// Appended says that there may be something to read. It never waits.
+func (in *Intake) Appended() { poke(in.bell) }
+
+// Ended says that the session ended: leave as soon as all is drained.
+func (in *Intake) Ended() { poke(in.ended); poke(in.bell) }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Done takes a rule's word that it is finished with a record.
+func (in *Intake) Done(ctx context.Context, d delivery.Done) {
+	select {
+	case in.acks <- d:
+	case <-in.gone:
+	case <-ctx.Done():
+	}
+}
+
+// Pause makes the actor hand nothing out any more, while it goes on to take
+// what rules finish. It returns when that holds.
+func (in *Intake) Pause(ctx context.Context) {
+	reply := make(chan struct{})
+	select {
+	case in.pause <- reply:
+		<-reply
+	case <-in.gone:
+	case <-ctx.Done():
+	}
+}
+
+// run is the state of one life of Serve.
+type run struct {
+	*Intake
+	ctx    context.Context
+	head   *spool.Reader
+	rules  map[string]*ruleState
+	order  []*ruleState
+	parked map[string]spool.Cursor // cursors of rules that are not running
+	read   spool.Cursor            // how far the head is
+	// saved is the number up to which an earlier life had read.
+	saved uint64
+	// live is the last number that was in the spool when this life began: what
+	// came before it is backlog, and counts against nobody's cap.
+	live       uint64
+	project    string
+	generation uint64
+	// satisfied is the generation last looked up for a frame; it may differ from
+	// the loaded one when the index has moved on.
+	satisfied uint64
+	stalled   *spool.Frame // the frame the head waits with, for a full rule
+	stalledBy time.Time
+	dirty     bool
+	ending    bool
+	paused    bool
+}
+
+// Serve runs until ctx ends, or until the session's spool is drained for good:
+// then it has given up the dispatcher's lock, and returns actor.Done.
+func (in *Intake) Serve(ctx context.Context) error {
+	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}}
+	if err := r.restore(); err != nil {
+		return err
+	}
+	defer r.closeReaders()
+	idle := time.NewTimer(in.Idle)
+	defer idle.Stop()
+	var saveDue, wait <-chan time.Time
+	more := true
+	always := make(chan struct{})
+	close(always)
+	for {
+		if r.dirty && saveDue == nil {
+			saveDue = time.After(saveEvery)
+		}
+		var ready chan struct{}
+		if more && !r.paused {
+			ready = always
+		}
+		select {
+		case <-ctx.Done():
+			r.takeAcks()
+			return errors.Join(ctx.Err(), r.save())
+		case reply := <-in.pause:
+			r.paused = true
+			close(reply)
+		case d := <-in.acks:
+			r.done(d)
+			r.takeAcks()
+			more = true
+		case <-in.ended:
+			r.ending = true
+			more = true
+		case <-in.bell:
+			more = true
+		case <-saveDue:
+			saveDue = nil
+			if err := r.save(); err != nil {
+				in.Log.Error().Err(err).Msg("cursors not saved; a restart would deliver again")
+			}
+		case <-wait:
+			wait = nil
+			more = true
+		case <-idle.C:
+			left, err := r.leave()
+			if err != nil {
+				in.Log.Error().Err(err).Msg("cannot leave yet")
+			}
+			if left {
+				close(in.gone)
+				return actor.Done("the spool stayed empty")
+			}
+			more = true
+			idle.Reset(in.Idle)
+		case <-ready:
+			var progress bool
+			var err error
+			more, progress, err = r.step()
+			if err != nil {
+				return err
+			}
+			if progress {
+				idle.Reset(in.Idle)
+			}
+			if r.stalled != nil && !more {
+				wait = time.After(patience)
+			}
+			if !more && r.drained() {
+				if spool.InboxWaiting(in.Dir) {
+					wait = time.After(retryInbox)
+				} else if r.ending {
+					r.ending = false
+					idle.Reset(0)
+				}
+			}
+		}
+	}
+}
+
+// restore finds where to go on.
+func (r *run) restore() error {
+	cur, err := spool.LoadCursors(r.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		// Twice is better than never: begin at the oldest record there is.
+		r.Log.Error().Err(err).Msg("cursors unreadable; records in the spool are delivered again")
+	default:
+		r.parked = cur.Rules
+		r.saved = cur.Read.Seq
+		// The head begins where the slowest rule is; the others pass over what
+		// they have done.
+		r.read = cur.Read
+		for _, c := range cur.Rules {
+			if c.Seq < r.read.Seq {
+				r.read = spool.Cursor{Seq: c.Seq, At: c.At}
+			}
+		}
+	}
+	if _, err := spool.TakeInbox(r.Dir, lockWait); err != nil {
+		r.Log.Error().Err(err).Msg("inbox not taken in")
+	}
+	if r.live, err = spool.LastSeq(r.Dir, lockWait); err != nil {
+		r.Log.Warn().Err(err).Msg("last sequence number unknown")
+	}
+	r.head = spool.NewReader(r.Dir, r.read.At)
+	return nil
+}
+
+// step reads a batch. It reports whether there may be more to read at once, and
+// whether anything happened.
+func (r *run) step() (more, progress bool, err error) {
+	for _, rs := range r.order {
+		if rs.own != nil {
+			moved, err := r.catchUp(rs)
+			if err != nil {
+				return false, progress, err
+			}
+			progress = progress || moved
+		}
+	}
+	for range batch {
+		f, err := r.next()
+		var damage *spool.Damage
+		switch {
+		case errors.Is(err, spool.ErrWait):
+			if took, err := spool.TakeInbox(r.Dir, lockWait); err != nil {
+				r.Log.Error().Err(err).Msg("inbox not taken in")
+			} else if took > 0 {
+				return true, true, nil
+			}
+			return false, progress, nil
+		case errors.As(err, &damage):
+			r.Meter.Read(r.ctx, 0, 1)
+			r.Log.Error().Err(damage).Msg("damaged stretch of the spool passed over")
+			r.advance(spool.Cursor{Seq: r.read.Seq, At: r.head.Position()})
+			progress = true
+			continue
+		case err != nil:
+			return false, progress, fmt.Errorf("read the spool: %w", err)
+		}
+		if r.stalled == nil {
+			if err := r.follow(f); err != nil {
+				return false, progress, err
+			}
+		}
+		if !r.handOut(f) {
+			return false, progress, nil // a rule needs a moment
+		}
+		progress = true
+	}
+	return true, progress, nil
+}
+
+// next is the frame the head waits with, or the next one.
+func (r *run) next() (spool.Frame, error) {
+	if r.stalled != nil {
+		return *r.stalled, nil
+	}
+	f, err := r.head.Next()
+	if err == nil {
+		// The reader reuses its buffer, and the record is shared by all rules
+		// that want it.
+		f.JSON = slices.Clone(f.JSON)
+	}
+	return f, err
+}
+
+// handOut offers a frame to every rule that keeps up and wants it. It returns
+// false, with the frame kept, when a healthy rule is full for the moment.
+func (r *run) handOut(f spool.Frame) bool {
+	now := time.Now()
+	section := sectionOf(f.JSON)
+	for _, rs := range r.order {
+		if f.Seq <= rs.at.Seq {
+			continue // from before a restart, or the rule's first record: done
+		}
+		matches := rs.matches(section, f.JSON)
+		if rs.own != nil {
+			if matches && f.Seq > r.live && f.Seq > rs.counted {
+				rs.counted = f.Seq
+				rs.behind++
+			}
+			continue
+		}
+		if !matches {
+			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
+			continue
+		}
+		if !rs.offer(r, f) {
+			if now.Sub(rs.lastAck) < patience && (r.stalled == nil || now.Sub(r.stalledBy) < patience) {
+				if r.stalled == nil {
+					r.stalled, r.stalledBy = &f, now
+				}
+				return false
+			}
+			rs.fallBehind(r, f)
+		}
+	}
+	r.stalled = nil
+	r.Meter.Read(r.ctx, 1, 0)
+	r.advance(spool.Cursor{Seq: f.Seq, At: f.Next})
+	return true
+}
+
+func (r *run) advance(to spool.Cursor) {
+	r.read = to
+	r.dirty = true
+}
+
+// follow loads the index again when the frame was selected under another one.
+// An error: there are no rules to go on with, so the frame must not be passed.
+func (r *run) follow(f spool.Frame) error {
+	project := stringField(f.JSON, "project")
+	if f.Generation == r.satisfied && project == r.project {
+		return nil
+	}
+	p, generation, err := r.Roster.Load(project)
+	if err != nil && r.order == nil {
+		return fmt.Errorf("load the rules for %s: %w", project, err)
+	}
+	r.satisfied, r.project = f.Generation, project
+	if err != nil {
+		r.Log.Error().Err(err).Str("project", project).Msg("index not read; going on with the rules there are")
+		return nil
+	}
+	if generation != r.generation || r.order == nil {
+		r.generation = generation
+		r.replan(p, f)
+	}
+	return nil
+}
+
+// replan makes the rules of a plan the ones that run.
+func (r *run) replan(p plan.Plan, f spool.Frame) {
+	selected, stopped := r.Roster.Run(r.ctx, p)
+	r.takeAcks()
+	for _, id := range stopped {
+		if rs := r.rules[id]; rs != nil {
+			rs.park(r, slices.ContainsFunc(selected, func(s Selected) bool { return s.ID == id }))
+			delete(r.rules, id)
+		}
+	}
+	order := []*ruleState{}
+	targets := map[string]string{}
+	for _, s := range selected {
+		rs := r.rules[s.ID]
+		if rs == nil {
+			rs = r.begin(s, f)
+			r.rules[s.ID] = rs
+		}
+		order = append(order, rs)
+	}
+	for _, rule := range p.Rules {
+		targets[rule.ID] = rule.Target.String()
+	}
+	r.order = order
+	r.Meter.Describe(r.ctx, p.Project, targets)
+	r.Log.Info().Int("rules", len(order)).Str("generation", fmt.Sprintf("%x", r.generation)).Msg("rules loaded")
+}
+
+// takeAcks takes every word that rules have sent so far.
+func (r *run) takeAcks() {
+	for {
+		select {
+		case d := <-r.acks:
+			r.done(d)
+		default:
+			return
+		}
+	}
+}
+
+// done moves a rule's position over a record it is finished with.
+func (r *run) done(d delivery.Done) {
+	rs := r.rules[d.Rule]
+	if rs == nil || len(rs.out) == 0 || rs.out[0].seq != d.Seq {
+		return // of a life before this one
+	}
+	rs.out = rs.out[1:]
+	rs.lastAck = time.Now()
+	r.dirty = true
+}
+
+// drained reports whether nothing is left to do.
+func (r *run) drained() bool {
+	for _, rs := range r.order {
+		if rs.own != nil || len(rs.out) > 0 {
+			return false
+		}
+	}
+	return r.stalled == nil
+}
+
+// save writes the cursors, gives space back, and tells the meter what waits.
+func (r *run) save() error {
+	if !r.dirty {
+		return nil
+	}
+	cur := spool.Cursors{Read: r.read, Rules: maps.Clone(r.parked)}
+	if r.order != nil {
+		// A rule that is not in the plan holds nothing back.
+		for id, c := range cur.Rules {
+			cur.Rules[id] = spool.Cursor{Seq: r.read.Seq, RuleSeq: c.RuleSeq, At: r.read.At}
+		}
+	}
+	oldest := r.read.At.Segment
+	for _, rs := range r.order {
+		c := rs.cursor()
+		cur.Rules[rs.ID] = c
+		if c.At.Segment != 0 {
+			oldest = min(oldest, c.At.Segment)
+		}
+		n, since := rs.waiting()
+		if n != rs.told {
+			r.Meter.Waiting(r.ctx, rs.ID, n, since)
+			rs.told = n
+		}
+	}
+	if err := spool.SaveCursors(r.Dir, cur); err != nil {
+		return err
+	}
+	r.dirty = false
+	freed, err := spool.Reclaim(r.Dir, oldest)
+	if freed > 0 {
+		r.Log.Debug().Int64("bytes", freed).Msg("spool space given back")
+	}
+	return err
+}
+
+// leave takes the last look and, when nothing is left, gives up the dispatcher's
+// lock under the append lock: whoever appends after that finds it free.
+func (r *run) leave() (bool, error) {
+	if !r.drained() {
+		return false, nil
+	}
+	held, err := spool.Lock(r.Dir, lockWait)
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	for {
+		_, err := r.head.Settle(held)
+		var damage *spool.Damage
+		if errors.As(err, &damage) {
+			r.Meter.Read(r.ctx, 0, 1)
+			r.Log.Error().Err(damage).Msg("damaged end of the spool passed over")
+			r.advance(spool.Cursor{Seq: r.read.Seq, At: r.head.Position()})
+			continue
+		}
+		if err == nil || !errors.Is(err, spool.ErrWait) {
+			// A record came in. The reader has moved past it; read it again.
+			r.head.Close()
+			r.head = spool.NewReader(r.Dir, r.read.At)
+			if err == nil {
+				return false, nil
+			}
+			return false, err
+		}
+		break
+	}
+	if spool.InboxWaiting(r.Dir) {
+		return false, nil
+	}
+	if _, err := held.Clear(r.Dir); err != nil {
+		return false, err
+	}
+	r.settleAt(spool.Position{Segment: r.read.Seq + 1})
+	if err := r.save(); err != nil {
+		return false, err
+	}
+	if err := r.Meter.Flush(r.ctx); err != nil {
+		return false, err
+	}
+	if err := r.Lock.Close(); err != nil {
+		return false, err
+	}
+	// A hook that could not get the append lock may have put a record in the inbox
+	// since the look, and seen the dispatcher's lock held. Whichever of the two
+	// came last sees the other.
+	if spool.InboxWaiting(r.Dir) {
+		lock, err := launch.TryLock(r.Dir)
+		if err == nil {
+			r.Lock = lock
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// settleAt puts every position at one place.
+func (r *run) settleAt(at spool.Position) {
+	r.read.At = at
+	for _, rs := range r.order {
+		rs.at.At = at
+	}
+	r.head.Close()
+	r.head = spool.NewReader(r.Dir, at)
+	r.dirty = true
+}
+
+func (r *run) closeReaders() {
+	r.head.Close()
+	for _, rs := range r.order {
+		if rs.own != nil {
+			rs.own.Close()
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package intake
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"ways/actors/delivery"
+	"ways/hooks/record"
+	"ways/hooks/spool"
+)
+
+// ruleState is what the spool actor knows of one rule.
+type ruleState struct {
+	Selected
+	// at is where the next record for the rule is looked for: what lies before it
+	// was handed over, passed over or dropped.
+	at spool.Cursor
+	// out are the records handed over and not yet done, oldest first.
+	out []handed
+	// own is the reader of a rule that fell behind; nil while it keeps up.
+	own *spool.Reader
+	// behind counts the records on disk that wait for the rule and came in during
+	// this life.
+	behind int
+	// counted is the newest record in behind.
+	counted uint64
+	lastAck time.Time
+	// told is the number of waiting records the meter was last told.
+	told uint64
+}
+
+// handed is a record that a rule actor has: where it begins is where a restart
+// would go on.
+type handed struct {
+	seq, ruleSeq uint64
+	at           spool.Position
+	since        time.Time
+}
+
+// begin makes the state of a rule that joins with frame f: it goes on from its
+// saved cursor; a rule that is new begins with the frame that brought it.
+func (r *run) begin(s Selected, f spool.Frame) *ruleState {
+	rs := &ruleState{Selected: s}
+	if c, ok := r.parked[s.ID]; ok {
+		delete(r.parked, s.ID)
+		rs.at = c
+		if c.Seq < r.read.Seq {
+			rs.own = spool.NewReader(r.Dir, c.At)
+		}
+		return rs
+	}
+	rs.at = spool.Cursor{Seq: f.Seq - 1, At: f.At}
+	if r.order == nil {
+		// The first plan of this life: what the spool still holds behind the last
+		// save may be from before the dispatcher died.
+		rs.at.Seq = min(rs.at.Seq, r.saved)
+	}
+	return rs
+}
+
+// matches evaluates the rule's selection.
+func (rs *ruleState) matches(section record.Section, json []byte) bool {
+	return rs.Sections.Has(section) && (rs.Where == nil || rs.Where(json))
+}
+
+// cursor is how far the rule is done.
+func (rs *ruleState) cursor() spool.Cursor {
+	if len(rs.out) == 0 {
+		return rs.at
+	}
+	first := rs.out[0]
+	return spool.Cursor{Seq: first.seq - 1, RuleSeq: first.ruleSeq - 1, At: first.at}
+}
+
+// park keeps the cursor of a rule whose actor was stopped. One that only changed
+// goes on from there. One that was taken away gives its waiting records up,
+// counted; should it come back in this session, its numbering goes on.
+func (rs *ruleState) park(r *run, changed bool) {
+	if rs.own != nil {
+		rs.own.Close()
+	}
+	if changed {
+		r.parked[rs.ID] = rs.cursor()
+		return
+	}
+	if waiting, _ := rs.waiting(); waiting > 0 {
+		r.Meter.Dropped(r.ctx, rs.ID, "rule_stopped", waiting)
+		r.Meter.Waiting(r.ctx, rs.ID, 0, time.Time{})
+	}
+	r.parked[rs.ID] = spool.Cursor{Seq: r.read.Seq, RuleSeq: rs.at.RuleSeq, At: r.read.At}
+}
+
+// offer hands a frame over.
+func (rs *ruleState) offer(r *run, f spool.Frame) bool {
+	ruleSeq := rs.at.RuleSeq + 1
+	if !rs.Actor.TryOffer(delivery.NewItem(r.Dir, r.Session, f, ruleSeq, f.JSON)) {
+		return false
+	}
+	r.Meter.Matched(r.ctx, rs.ID)
+	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At, time.Now()})
+	rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: ruleSeq, At: f.Next}
+	return true
+}
+
+// fallBehind gives the rule a reader of its own, from frame f on.
+func (rs *ruleState) fallBehind(r *run, f spool.Frame) {
+	rs.at.At = f.At
+	rs.own = spool.NewReader(r.Dir, f.At)
+	rs.behind, rs.counted = 0, 0
+	if f.Seq > r.live {
+		rs.behind, rs.counted = 1, f.Seq
+	}
+	r.Log.Debug().Str("rule", rs.ID).Uint64("seq", f.Seq).Msg("rule falls behind")
+}
+
+// catchUp hands a rule that fell behind what it has room for, drops what is over
+// its cap, and lets it join the head when it is there.
+func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
+	for range batch {
+		if rs.at.Seq >= r.read.Seq {
+			rs.own.Close()
+			rs.own, rs.behind = nil, 0
+			rs.at.At = r.read.At
+			return true, nil
+		}
+		over := rs.Cap > 0 && rs.behind > 0 && rs.behind+len(rs.out) > rs.Cap
+		if !over && len(rs.out) >= Window {
+			return moved, nil
+		}
+		f, err := rs.own.Next()
+		var damage *spool.Damage
+		switch {
+		case errors.Is(err, spool.ErrWait):
+			// The stretch the head has read is gone or damaged at its end.
+			rs.at.Seq = r.read.Seq
+			continue
+		case errors.As(err, &damage):
+			continue // the head has reported it
+		case err != nil:
+			return moved, err
+		}
+		if f.Seq <= rs.at.Seq {
+			continue
+		}
+		if !rs.matches(sectionOf(f.JSON), f.JSON) {
+			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
+			r.dirty = true
+			continue
+		}
+		f.JSON = slices.Clone(f.JSON)
+		switch {
+		case over && f.Seq > r.live:
+			r.Meter.Matched(r.ctx, rs.ID)
+			r.Meter.Dropped(r.ctx, rs.ID, "queue_full", 1)
+			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq + 1, At: f.Next}
+		case !rs.offer(r, f):
+			// Full after all; look at this frame again next time.
+			rs.own.Close()
+			rs.own = spool.NewReader(r.Dir, f.At)
+			rs.at.At = f.At
+			return moved, nil
+		}
+		if f.Seq > r.live && rs.behind > 0 {
+			rs.behind--
+		}
+		r.dirty, moved = true, true
+	}
+	r.Appended() // there may be more; let the mailbox have its turn
+	return moved, nil
+}
+
+// waiting is how many records wait for the rule, and since when.
+func (rs *ruleState) waiting() (uint64, time.Time) {
+	n := uint64(len(rs.out) + rs.behind)
+	if len(rs.out) > 0 {
+		return n, rs.out[0].since
+	}
+	return n, time.Time{}
+}

@@ -1,0 +1,106 @@
+// Package cli is what the verbs of the operator binary share: what they see of
+// the world, their exit codes, and the way from a word to a verb.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit codes of all verbs but those that say otherwise.
+const (
+	OK     = 0
+	Failed = 1 // it did not work, or found something wrong
+	Usage  = 2 // wrong words or flags
+)
+
+// Env is what a verb sees of the world.
+type Env struct {
+	Getenv         func(string) string
+	Environ        func() []string
+	Executable     func() (string, error) // the running binary, as os.Executable
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Version        string
+}
+
+// Fail prints an error and returns Failed.
+func (e Env) Fail(verb string, err error) int {
+	fmt.Fprintf(e.Stderr, "ways %s: %v\n", verb, err)
+	return Failed
+}
+
+// Verb is one word of the command line.
+type Verb struct {
+	Name string
+	// Short is one line for the list; a verb without one is not listed.
+	Short string
+	Run   func(env Env, args []string) int
+}
+
+// Dispatch runs the verb that args begin with. about is printed above the list
+// of verbs, for no argument, for help and --help.
+func Dispatch(env Env, path, about string, verbs []Verb, args []string) int {
+	if len(args) == 0 {
+		printVerbs(env.Stderr, path, about, verbs)
+		return Usage
+	}
+	switch args[0] {
+	case "help", "--help", "-h":
+		printVerbs(env.Stdout, path, about, verbs)
+		return OK
+	}
+	for _, v := range verbs {
+		if v.Name == args[0] {
+			return v.Run(env, args[1:])
+		}
+	}
+	fmt.Fprintf(env.Stderr, "%s: there is no verb %q; %s --help lists them\n", path, args[0], path)
+	return Usage
+}
+
+func printVerbs(w io.Writer, path, about string, verbs []Verb) {
+	fmt.Fprintf(w, "%s\n\nUsage: %s VERB [flags]\n\nVerbs:\n", about, path)
+	for _, v := range verbs {
+		if v.Short != "" {
+			fmt.Fprintf(w, "  %-10s %s\n", v.Name, v.Short)
+		}
+	}
+	fmt.Fprintf(w, "\n%s VERB --help says more.\n", path)
+}
+
+// Flags makes a verb's flag set. usage is the text above the list of flags.
+func Flags(name string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.SetOutput(io.Discard)
+	return fs
+}
+
+// Parse parses a verb's flags. done says that the verb has nothing left to do,
+// because help was asked for or the flags are wrong; code is then its exit code.
+func Parse(env Env, fs *pflag.FlagSet, usage string, args []string) (code int, done bool) {
+	err := fs.Parse(args)
+	switch {
+	case err == nil:
+		return OK, false
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprint(env.Stdout, strings.TrimRight(usage, "\n")+"\n")
+		if f := fs.FlagUsages(); f != "" {
+			fmt.Fprint(env.Stdout, "\nFlags:\n"+f)
+		}
+		return OK, true
+	}
+	fmt.Fprintf(env.Stderr, "ways %s: %v; ways %s --help says what there is\n", fs.Name(), err, fs.Name())
+	return Usage, true
+}
+
+// WrongArgs reports a wrong number of arguments.
+func WrongArgs(env Env, fs *pflag.FlagSet, want string) int {
+	fmt.Fprintf(env.Stderr, "ways %s: expected %s; ways %s --help says more\n", fs.Name(), want, fs.Name())
+	return Usage
+}

@@ -1,0 +1,162 @@
+// Package dispatch is the verb `ways sensors dispatch`: one session's
+// dispatcher, as a hook starts it or a person does.
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"ways/actors/target"
+	"ways/actors/target/command"
+	"ways/actors/target/file"
+	"ways/actors/target/http"
+	"ways/cmd/internal/cli"
+	"ways/config/files"
+	"ways/config/plan"
+	"ways/config/publish"
+	"ways/hooks/dirs"
+	"ways/hooks/launch"
+	"ways/hooks/redact"
+	"ways/supervisor"
+)
+
+// DefaultIdle is how long the spool stays empty before a dispatcher leaves
+// (seed §10).
+const DefaultIdle = 60 * time.Second
+
+// IdleVariable is the environment variable that sets another idle time.
+const IdleVariable = "WAYS_DISPATCHER_IDLE"
+
+const usage = `Usage: ways sensors dispatch --session ID
+
+Runs the dispatcher of one session in the foreground: hands what its spool holds
+to the rules, until the spool has stayed empty for the idle time. Hooks start one
+by themselves; by hand it is for looking on, or for a spool left behind.`
+
+// Verb is the verb's entry.
+func Verb() cli.Verb {
+	return cli.Verb{Name: "dispatch", Short: "run one session's dispatcher in the foreground", Run: Run}
+}
+
+// Run is the verb.
+func Run(env cli.Env, args []string) int {
+	fs := cli.Flags("sensors dispatch")
+	session := fs.String("session", "", "the session's `ID`")
+	idle := fs.Duration("idle", idleOf(env), "leave when the spool stayed empty this long ("+IdleVariable+")")
+	lockFD := fs.Int("lock-fd", 0, "the descriptor on which a hook hands the session's lock down")
+	if err := fs.MarkHidden("lock-fd"); err != nil {
+		return env.Fail("sensors dispatch", err)
+	}
+	if code, done := cli.Parse(env, fs, usage, args); done {
+		return code
+	}
+	if *session == "" || fs.NArg() > 0 {
+		return cli.WrongArgs(env, fs, "--session ID and nothing else")
+	}
+	// Everything a dispatcher makes is its owner's alone.
+	syscall.Umask(0o077)
+	d, err := dirs.From(env.Getenv)
+	if err != nil {
+		return env.Fail("sensors dispatch", err)
+	}
+	dir := d.Session(*session)
+	lock, err := takeLock(dir, *lockFD)
+	if err != nil {
+		return env.Fail("sensors dispatch", err)
+	}
+	log := zerolog.New(&lumberjack.Logger{
+		Filename: filepath.Join(dir, LogName), MaxSize: 5, MaxBackups: 2,
+	}).With().Timestamp().Str("session", *session).Int("pid", os.Getpid()).Logger()
+	if err := run(env, d, *session, lock, *idle, log); err != nil {
+		log.Error().Err(err).Msg("dispatcher failed")
+		return env.Fail("sensors dispatch", err)
+	}
+	return cli.OK
+}
+
+// LogName is a dispatcher's log in its session's directory.
+const LogName = "dispatcher.log"
+
+// InfoName is the file in a session's directory that says which process
+// dispatches.
+const InfoName = "dispatcher.json"
+
+// Info is the content of InfoName. It is true only while the dispatcher runs
+// (launch.Running).
+type Info struct {
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	Version string    `json:"version"`
+}
+
+func idleOf(env cli.Env) time.Duration {
+	if d, err := time.ParseDuration(env.Getenv(IdleVariable)); err == nil && d > 0 {
+		return d
+	}
+	return DefaultIdle
+}
+
+// takeLock takes the session's dispatcher lock, or the one that was handed down.
+func takeLock(dir string, fd int) (*os.File, error) {
+	if fd > 0 {
+		return launch.Adopt(dir, fd)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("no such session has a spool: %w", err)
+	}
+	return launch.TryLock(dir)
+}
+
+func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, idle time.Duration, log zerolog.Logger) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	if err := command.BecomeSubreaper(); err != nil {
+		log.Warn().Err(err).Msg("cannot adopt what commands leave behind")
+	}
+	masker, err := redact.New(redact.Options{})
+	if err != nil {
+		return err
+	}
+	dir := d.Session(session)
+	info, err := json.Marshal(Info{os.Getpid(), time.Now().UTC(), env.Version})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, InfoName), info, 0o600)
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("status will not show this process")
+	}
+	log.Info().Str("version", env.Version).Dur("idle", idle).Msg("dispatcher starts")
+	reader := files.NewReader()
+	return supervisor.Dispatcher{
+		Dir: dir, Session: session, Lock: lock, Idle: idle, Masker: masker, Log: log,
+		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
+		Targets: func(r plan.Rule) (target.Target, error) { return wayOut(env, d, r) },
+	}.Run(ctx)
+}
+
+// errNoTarget is returned for a plan of a newer build.
+var errNoTarget = errors.New("a target that this build does not know")
+
+// wayOut makes a rule's target.
+func wayOut(env cli.Env, d dirs.Dirs, r plan.Rule) (target.Target, error) {
+	switch {
+	case r.Target.File != nil:
+		return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv})
+	case r.Target.HTTP != nil:
+		return http.New(*r.Target.HTTP, http.Options{Getenv: env.Getenv, Version: env.Version})
+	case r.Target.Command != nil:
+		return command.New(*r.Target.Command, command.Options{Home: d.Home, Getenv: env.Getenv})
+	}
+	return nil, errNoTarget
+}

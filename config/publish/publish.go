@@ -1,0 +1,113 @@
+// Package publish compiles a project's sensor files and writes the index that
+// hooks and dispatchers read.
+package publish
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"ways/config/compile"
+	"ways/config/files"
+	"ways/config/plan"
+	"ways/hooks/dirs"
+	"ways/hooks/index"
+)
+
+// tick is the coarsest step of a file system's clock that is reckoned with: a
+// file changed twice within one would look unchanged. Linux steps by up to 10 ms.
+const tick = 12 * time.Millisecond
+
+// tries bounds how often a compilation is begun again because a file changed
+// meanwhile.
+const tries = 10
+
+// ErrUnsettled is returned when files kept changing while they were compiled.
+var ErrUnsettled = errors.New("sensor files keep changing")
+
+// Publish compiles what applies to a project and writes its index. Mistakes in
+// files are in the result; an error means that no index was written.
+func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, error) {
+	env := compile.Env{ConfigDir: d.Config, Home: d.Home, Reader: reader}
+	for range tries {
+		began := time.Now()
+		res, err := compile.Compile(env, project)
+		if err != nil {
+			return res, err
+		}
+		header := headerOf(res)
+		// Only when nothing changed since a tick before the reading began, and no
+		// later change could look the same, is what was read what is there now.
+		if age := began.Sub(newest(header.Inputs, began)); age < tick {
+			time.Sleep(tick - age)
+			continue
+		}
+		body, err := json.Marshal(res.Plan)
+		if err != nil {
+			return res, fmt.Errorf("encode the plan: %w", err)
+		}
+		_, err = index.Write(d.Index(project), header, body)
+		return res, err
+	}
+	return compile.Result{}, ErrUnsettled
+}
+
+// newest is the latest time of any input. A time far in the future (a clock that
+// was set back) is not waited for, and does not count.
+func newest(inputs []index.Input, now time.Time) time.Time {
+	limit := now.Add(time.Second).UnixNano()
+	var latest int64
+	for _, in := range inputs {
+		for _, t := range []int64{in.Mtime, in.Ctime} {
+			if t <= limit {
+				latest = max(latest, t)
+			}
+		}
+	}
+	return time.Unix(0, latest)
+}
+
+func headerOf(res compile.Result) index.Header {
+	var h index.Header
+	for _, r := range res.Plan.Rules {
+		if r.Mode == plan.Blocking {
+			h.Blocking |= r.Sections
+		} else {
+			h.Async |= r.Sections
+		}
+	}
+	for _, in := range res.Inputs {
+		h.Inputs = append(h.Inputs, index.Look(kindOf(in.Kind), in.Path))
+	}
+	return h
+}
+
+func kindOf(k files.Kind) index.Kind {
+	switch k {
+	case files.Directory:
+		return index.Dir
+	case files.Root:
+		return index.Root
+	}
+	return index.File
+}
+
+// Load reads a project's plan and its generation, publishing it first when there
+// is no usable index.
+func Load(d dirs.Dirs, reader files.Reader, project string) (plan.Plan, uint64, error) {
+	h, body, err := index.ReadPlan(d.Index(project))
+	if err != nil {
+		if _, err := Publish(d, reader, project); err != nil {
+			return plan.Plan{}, 0, err
+		}
+		if h, body, err = index.ReadPlan(d.Index(project)); err != nil {
+			return plan.Plan{}, 0, err
+		}
+	}
+	var p plan.Plan
+	if err := json.Unmarshal(body, &p); err != nil {
+		return plan.Plan{}, 0, fmt.Errorf("the plan in %s: %w", d.Index(project), err)
+	}
+	return p, h.Generation, nil
+}

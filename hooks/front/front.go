@@ -1,0 +1,317 @@
+// Package front is the hook process: stdin to record to spool, in the order of
+// design §6, and the rule that nothing that goes wrong here may reach the
+// client. Nothing is printed, and the caller exits 0 whatever is returned.
+package front
+
+import (
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ways/hooks/dirs"
+	"ways/hooks/index"
+	"ways/hooks/launch"
+	"ways/hooks/payload"
+	"ways/hooks/record"
+	"ways/hooks/spool"
+	"ways/hooks/tally"
+)
+
+// Marker is the environment variable that every consumer we run is given. A
+// hook that finds it does nothing: a consumer that runs the client must not
+// start a loop (hard case BR-33).
+const Marker = "WAYS_CONSUMER"
+
+// Bounds of a hook's waits.
+const (
+	// stall is how long stdin may stay silent inside a payload.
+	stall = 3 * time.Second
+	// drainStall is how long a refused payload's writer may stay silent.
+	drainStall = 250 * time.Millisecond
+	// lockWait is how long a hook waits for the append lock; past it the record
+	// goes to the inbox. SessionEnd hooks have 1.5 s in all.
+	lockWait = 500 * time.Millisecond
+)
+
+// Windows in which an equal event is a duplicate from a second wiring. A tool
+// call's id names one call for good; other events can repeat, though not within
+// the moment in which the client runs all hooks of one event.
+const (
+	toolWindow  = 5 * time.Minute
+	otherWindow = 2 * time.Second
+)
+
+// Process is what a hook process needs of the world.
+type Process struct {
+	Stdin  *os.File
+	Getenv func(string) string
+	Env    []string
+	// Self is the path of the running binary.
+	Self string
+	// Exit ends the process; it does not return.
+	Exit func()
+	Now  func() time.Time
+}
+
+// hook is one run.
+type hook struct {
+	Process
+	dirs dirs.Dirs
+	// event is the hook event's name, once known.
+	event string
+}
+
+// Run takes one hook event. It returns when the process may exit with 0; it
+// never panics.
+func Run(p Process) {
+	h := &hook{Process: p}
+	d, err := dirs.From(p.Getenv)
+	idle := time.AfterFunc(stall, func() {
+		if err == nil {
+			h.refuse(tally.Stalled)
+		}
+		p.Exit()
+	})
+	progress := func() { idle.Reset(stall) }
+	defer func() {
+		if r := recover(); r != nil && err == nil {
+			// The value is not logged: it may quote the payload.
+			h.refuse(tally.Panic)
+		}
+	}()
+	h.dirs = d
+	if err != nil || p.Getenv(Marker) != "" {
+		h.drain(idle)
+		return
+	}
+	raw, readErr := payload.Read(p.Stdin, progress)
+	if readErr != nil {
+		h.drain(idle)
+		h.refusePayload(readErr, len(raw))
+		return
+	}
+	if !idle.Stop() {
+		select {} // the timer is ending the process
+	}
+	h.handle(raw)
+	h.takeRest()
+}
+
+// drain takes what the writer still has to say, so that it never meets a closed
+// pipe (hard case BR-05).
+func (h *hook) drain(idle *time.Timer) {
+	if !idle.Stop() {
+		select {}
+	}
+	done := make(chan struct{})
+	alive := make(chan struct{}, 1)
+	go func() {
+		defer close(done)
+		payload.Drain(h.Stdin, func() {
+			select {
+			case alive <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	silence := time.NewTimer(drainStall)
+	for {
+		select {
+		case <-done:
+			return
+		case <-alive:
+			silence.Reset(drainStall)
+		case <-silence.C:
+			return
+		}
+	}
+}
+
+// takeRest takes what came behind the payload in the meantime, a newline
+// mostly, without waiting for more.
+func (h *hook) takeRest() {
+	var buf [4096]byte
+	for pending(int(h.Stdin.Fd())) > 0 {
+		if n, err := h.Stdin.Read(buf[:]); n == 0 || err != nil {
+			return
+		}
+	}
+}
+
+func (h *hook) refuse(reason tally.Reason, fields ...string) {
+	if h.event != "" {
+		fields = append(fields, "hook", h.event)
+	}
+	tally.Note(h.dirs, h.Now(), reason, fields...)
+}
+
+// refusePayload counts a payload that cannot be used, by the sentinel in err.
+func (h *hook) refusePayload(err error, size int) {
+	for _, s := range []error{
+		payload.ErrEmpty, payload.ErrNotObject, payload.ErrTruncated, payload.ErrSyntax,
+		payload.ErrTooLarge, payload.ErrNoSession, payload.ErrNoEvent,
+	} {
+		if errors.Is(err, s) {
+			h.refuse(tally.Reason(s.Error()), "detail", err.Error(), "bytes", strconv.Itoa(size))
+			return
+		}
+	}
+	h.refuse(tally.Truncated, "detail", "read error")
+}
+
+// handle takes one whole payload.
+func (h *hook) handle(raw []byte) {
+	ev, err := payload.Parse(raw)
+	if err != nil {
+		h.refusePayload(err, len(raw))
+		return
+	}
+	possible := record.Yields(ev.Name)
+	if possible == 0 {
+		h.refuse(tally.UnknownEvent, "name", printable(ev.Name))
+		return
+	}
+	h.event = ev.Name
+	project := h.Getenv("CLAUDE_PROJECT_DIR")
+	if project == "" {
+		project = ev.Cwd
+	}
+	idx, ok := h.index(project)
+	if !ok {
+		return
+	}
+	want := idx.Async & possible
+	dir := h.dirs.Session(ev.Session)
+	if want != 0 {
+		if !h.append(dir, ev, project, want, idx.Generation) {
+			return
+		}
+		h.wake(dir, ev.Session)
+	}
+	if ev.Name == "SessionEnd" {
+		launch.Wake(dir, launch.Ended)
+	}
+}
+
+// index reads the project's index, compiled anew when one of its files changed.
+func (h *hook) index(project string) (index.Header, bool) {
+	path := h.dirs.Index(project)
+	idx, err := index.Read(path)
+	if err == nil && idx.Stale() == "" {
+		return idx, true
+	}
+	runErr := launch.Run(launch.Command{
+		Path: h.operator(), Args: []string{"sensors", "compile", "--project=" + project}, Env: h.Env,
+	})
+	fresh, readErr := index.Read(path)
+	switch {
+	case runErr == nil && readErr == nil:
+		return fresh, true
+	case readErr == nil:
+		// An older plan is better than none: it is what held until now.
+		h.refuse(tally.IndexFailed, "detail", runErr.Error(), "used", "the last index")
+		return fresh, true
+	case runErr == nil:
+		runErr = readErr
+	}
+	h.refuse(tally.IndexFailed, "detail", runErr.Error(), "used", "none")
+	return index.Header{}, false
+}
+
+// append puts the event's records into the session's spool. It reports whether
+// there is something for the dispatcher to do.
+func (h *hook) append(dir string, ev payload.Event, project string, want record.Set, generation uint64) bool {
+	now := h.Now()
+	req := spool.Request{
+		Key: eventKey(ev), Window: otherWindow,
+		Generation: generation, Now: now, Wait: lockWait,
+		Build: func(inTurn bool) []spool.Draft {
+			var drafts []spool.Draft
+			for _, d := range record.FromEvent(ev, record.Context{Time: now, Project: project, InTurn: inTurn}, want) {
+				drafts = append(drafts, d)
+			}
+			return drafts
+		},
+	}
+	if ev.ToolUseID != "" {
+		req.Window = toolWindow
+	}
+	if ev.Name == "UserPromptSubmit" && ev.PromptID != "" {
+		req.Turn = sum64([]byte(ev.PromptID))
+	}
+	res, err := spool.Append(dir, req)
+	switch {
+	case err != nil:
+		h.refuse(tally.Unwritten, "detail", err.Error())
+		return false
+	case res.Duplicate:
+		h.refuse(tally.Duplicate)
+		return false
+	case res.Inbox:
+		h.refuse(tally.Inbox, "session", dirs.SessionName(ev.Session))
+		return true
+	}
+	return res.First != 0
+}
+
+// wake tells the session's dispatcher of the record, or starts one.
+func (h *hook) wake(dir, session string) {
+	lock, err := launch.TryLock(dir)
+	if errors.Is(err, launch.ErrRunning) {
+		launch.Wake(dir, launch.Appended)
+		return
+	}
+	if err == nil {
+		defer lock.Close()
+		err = launch.Start(launch.Command{
+			Path: h.operator(),
+			Args: []string{"sensors", "dispatch", "--session=" + session, "--lock-fd=" + strconv.Itoa(launch.LockFD)},
+			Env:  launch.Environment(h.Env),
+		}, lock)
+	}
+	if err != nil {
+		h.refuse(tally.LaunchFailed, "detail", err.Error())
+	}
+}
+
+// operator is the operator binary beside the running one.
+func (h *hook) operator() string { return Sibling(h.Self, "waysctl") }
+
+// Sibling is a program in the directory of self.
+func Sibling(self, name string) string { return filepath.Join(filepath.Dir(self), name) }
+
+// eventKey tells events apart: a hash of the event's name, agent and ids, and
+// of the whole payload. The ids are the client's and the API's, so that an agent
+// that makes two payloads collide still has two calls.
+func eventKey(ev payload.Event) uint64 {
+	ids := strings.Join([]string{ev.Name, ev.AgentID, ev.ToolUseID, ev.PromptID}, "\x00")
+	return sum64([]byte(ids))*31 + sum64(ev.Raw)
+}
+
+func sum64(b []byte) uint64 {
+	return uint64(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(b)) | 1
+}
+
+// printable keeps a name from outside short and plain, for the log.
+func printable(s string) string {
+	if len(s) > 64 {
+		s = s[:64]
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return '?'
+		}
+		return r
+	}, s), "?")
+}
+
+// IsPayload reports whether stdin may hold a hook payload: it is a pipe, a
+// socket or a file, neither a terminal nor a device.
+func IsPayload(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0 && !info.IsDir()
+}

@@ -1,0 +1,263 @@
+// Package index is the compiled sensor index: what a hook reads instead of
+// YAML (design §6.2). One file per project holds a small header for the hook,
+// the files it was made from and the sections that some rule selects, and the
+// plan for the dispatcher, which this package carries unread.
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"ways/hooks/dirs"
+	"ways/hooks/record"
+)
+
+// ErrDamaged is returned for an index file that is not whole, or of another
+// format. The remedy is to compile again.
+var ErrDamaged = errors.New("index file damaged or of another version")
+
+// Kind says what of a file's stat belongs to the index's key.
+type Kind uint8
+
+// The kinds of input.
+const (
+	// File: any change of it.
+	File Kind = iota
+	// Dir: a directory whose entries matter.
+	Dir
+	// Root: a directory of which only its identity matters.
+	Root
+)
+
+// Input is a file or directory that the index was made from, as it was then. An
+// absent one is an input too: its appearance is a change.
+type Input struct {
+	Kind    Kind
+	Path    string
+	Present bool
+	Dev     uint64
+	Ino     uint64
+	Size    int64
+	Mtime   int64 // Unix nanoseconds
+	Ctime   int64 // Unix nanoseconds
+}
+
+// Look stats an input as it is now.
+func Look(kind Kind, path string) Input {
+	in := Input{Kind: kind, Path: path}
+	var st syscall.Stat_t
+	for {
+		err := syscall.Stat(path, &st)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return in
+		}
+		break
+	}
+	in.Present, in.Dev, in.Ino = true, uint64(st.Dev), st.Ino
+	if kind != Root {
+		in.Size, in.Mtime, in.Ctime = st.Size, mtime(&st), ctime(&st)
+	}
+	return in
+}
+
+// Header is what the hook reads.
+type Header struct {
+	// Generation changes with the plan.
+	Generation uint64
+	// Async and Blocking are the sections that some enabled rule of that mode
+	// selects.
+	Async, Blocking record.Set
+	Inputs          []Input
+}
+
+// Stale returns the first input that is no longer as it was, or "".
+func (h *Header) Stale() string {
+	for _, in := range h.Inputs {
+		if Look(in.Kind, in.Path) != in {
+			return in.Path
+		}
+	}
+	return ""
+}
+
+const (
+	magic = "WAYSIDX1"
+	// fixed is the part in front of the header: magic, header length, header
+	// checksum, plan length, plan checksum.
+	fixed = len(magic) + 4*4
+	// firstRead takes most headers whole: 100 files with paths of 500 bytes.
+	firstRead = 64 << 10
+	// maxPart bounds the header and the plan.
+	maxPart = 64 << 20
+)
+
+// Read reads the header of an index file. os.ErrNotExist when there is none,
+// ErrDamaged when it cannot be used.
+func Read(path string) (Header, error) {
+	f, err := open(path)
+	if err != nil {
+		return Header{}, err
+	}
+	defer f.Close()
+	h, _, _, err := readHeader(f)
+	return h, err
+}
+
+// ReadPlan reads the header and the plan.
+func ReadPlan(path string) (Header, []byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return Header{}, nil, err
+	}
+	defer f.Close()
+	h, at, want, err := readHeader(f)
+	if err != nil {
+		return Header{}, nil, err
+	}
+	plan := make([]byte, want.size)
+	if _, err := f.ReadAt(plan, at); err != nil || crc32.ChecksumIEEE(plan) != want.sum {
+		return Header{}, nil, ErrDamaged
+	}
+	return h, plan, nil
+}
+
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+}
+
+type part struct{ size, sum uint32 }
+
+func readHeader(f *os.File) (h Header, planAt int64, plan part, err error) {
+	buf := make([]byte, firstRead)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return h, 0, plan, err
+	}
+	buf = buf[:n]
+	if n < fixed || string(buf[:len(magic)]) != magic {
+		return h, 0, plan, ErrDamaged
+	}
+	le := binary.LittleEndian
+	head := part{le.Uint32(buf[8:]), le.Uint32(buf[12:])}
+	plan = part{le.Uint32(buf[16:]), le.Uint32(buf[20:])}
+	if head.size > maxPart || plan.size > maxPart {
+		return h, 0, plan, ErrDamaged
+	}
+	whole := fixed + int(head.size)
+	if whole > len(buf) {
+		buf = make([]byte, whole)
+		if _, err := f.ReadAt(buf, 0); err != nil {
+			return h, 0, plan, ErrDamaged
+		}
+	}
+	body := buf[fixed:whole]
+	if crc32.ChecksumIEEE(body) != head.sum {
+		return h, 0, plan, ErrDamaged
+	}
+	h, err = decodeHeader(body)
+	return h, int64(whole), plan, err
+}
+
+func encodeHeader(h Header) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint64(nil, h.Generation)
+	b = le.AppendUint16(b, uint16(h.Async))
+	b = le.AppendUint16(b, uint16(h.Blocking))
+	b = le.AppendUint32(b, uint32(len(h.Inputs)))
+	for _, in := range h.Inputs {
+		present := byte(0)
+		if in.Present {
+			present = 1
+		}
+		b = append(b, byte(in.Kind), present)
+		for _, v := range []uint64{in.Dev, in.Ino, uint64(in.Size), uint64(in.Mtime), uint64(in.Ctime)} {
+			b = le.AppendUint64(b, v)
+		}
+		b = le.AppendUint32(b, uint32(len(in.Path)))
+		b = append(b, in.Path...)
+	}
+	return b
+}
+
+// inputBytes is the fixed part of an encoded input.
+const inputBytes = 2 + 5*8 + 4
+
+func decodeHeader(b []byte) (Header, error) {
+	le := binary.LittleEndian
+	if len(b) < 16 {
+		return Header{}, ErrDamaged
+	}
+	h := Header{
+		Generation: le.Uint64(b), Async: record.Set(le.Uint16(b[8:])), Blocking: record.Set(le.Uint16(b[10:])),
+	}
+	n := int(le.Uint32(b[12:]))
+	b = b[16:]
+	if n > len(b)/inputBytes {
+		return Header{}, ErrDamaged
+	}
+	h.Inputs = make([]Input, n)
+	for i := range h.Inputs {
+		if len(b) < inputBytes {
+			return Header{}, ErrDamaged
+		}
+		size := int(le.Uint32(b[inputBytes-4:]))
+		if size > len(b)-inputBytes {
+			return Header{}, ErrDamaged
+		}
+		h.Inputs[i] = Input{
+			Kind: Kind(b[0]), Present: b[1] == 1,
+			Dev: le.Uint64(b[2:]), Ino: le.Uint64(b[10:]), Size: int64(le.Uint64(b[18:])),
+			Mtime: int64(le.Uint64(b[26:])), Ctime: int64(le.Uint64(b[34:])),
+			Path: string(b[inputBytes : inputBytes+size]),
+		}
+		b = b[inputBytes+size:]
+	}
+	if len(b) != 0 {
+		return Header{}, ErrDamaged
+	}
+	return h, nil
+}
+
+// Write replaces an index file, so that a reader sees the old one or the new
+// one, whole. It sets the header's generation from the plan, and returns it.
+func Write(path string, h Header, plan []byte) (uint64, error) {
+	h.Generation = Generation(plan)
+	header := encodeHeader(h)
+	le := binary.LittleEndian
+	out := append(make([]byte, 0, fixed+len(header)+len(plan)), magic...)
+	for _, p := range [][]byte{header, plan} {
+		out = le.AppendUint32(out, uint32(len(p)))
+		out = le.AppendUint32(out, crc32.ChecksumIEEE(p))
+	}
+	out = append(append(out, header...), plan...)
+
+	dir := filepath.Dir(path)
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := dirs.MakePrivate(d); err != nil {
+			return 0, err
+		}
+	}
+	tmp := path + "." + strconv.Itoa(os.Getpid()) + ".tmp"
+	if err := os.WriteFile(tmp, out, 0o600); err != nil {
+		return 0, errors.Join(fmt.Errorf("write the index: %w", err), os.Remove(tmp))
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return 0, errors.Join(fmt.Errorf("write the index: %w", err), os.Remove(tmp))
+	}
+	return h.Generation, nil
+}
+
+// Generation is the generation of a plan: a hash of its bytes.
+func Generation(plan []byte) uint64 {
+	return uint64(crc32.Checksum(plan, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(plan))
+}

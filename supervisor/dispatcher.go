@@ -1,0 +1,116 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"ways/actors/actor"
+	"ways/actors/doorbell"
+	"ways/actors/intake"
+	"ways/actors/meter"
+	"ways/actors/watchdog"
+	"ways/config/plan"
+	"ways/hooks/redact"
+)
+
+// stopSlack is what stopping takes beyond the dispatches in flight.
+const stopSlack = 2 * time.Second
+
+// MaxTimeout is the longest timeout a rule can have; a stop waits that long for
+// what is in flight.
+const MaxTimeout = time.Hour
+
+// Dispatcher is one session's tree (design §7).
+type Dispatcher struct {
+	// Dir is the session's directory, Session its id.
+	Dir, Session string
+	// Lock is the session's dispatcher lock, held.
+	Lock *os.File
+	// Idle is how long the spool stays empty before the dispatcher leaves.
+	Idle time.Duration
+	// Load returns the plan for a project, and its generation.
+	Load func(project string) (plan.Plan, uint64, error)
+	// Targets makes the ways out.
+	Targets Targets
+	Masker  *redact.Masker
+	Log     zerolog.Logger
+}
+
+// Run dispatches until the session's spool has been empty for Idle, or ctx ends:
+// then what is in flight is finished within its rule's timeout, and the
+// positions are saved. An error means that the tree could not go on.
+func (d Dispatcher) Run(ctx context.Context) error {
+	count := meter.New(d.Dir, d.Session, d.Log)
+	dog := watchdog.New()
+	over := make(chan error, 1)
+	observe := func(e Exit) {
+		d.report(e)
+		if actor.IsDone(e.Err) || actor.IsFatal(e.Err) {
+			select {
+			case over <- e.Err:
+			default:
+			}
+		}
+	}
+
+	base := newStage("base", d.Log, stopSlack, service{count, d.report})
+	defer base.stop(d.Log)
+	guard := newStage("guard", d.Log, stopSlack, service{dog, d.report})
+	defer guard.stop(d.Log)
+	rules := newStage("rules", d.Log, MaxTimeout+2*stopSlack)
+	rulesStopped := false
+	stopRules := func() {
+		if !rulesStopped {
+			rulesStopped = true
+			rules.stop(d.Log)
+		}
+	}
+	defer stopRules()
+
+	list := &roster{
+		load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
+		log: d.Log, stage: rules, running: map[string]*running{},
+	}
+	spool := intake.New(intake.Options{
+		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Roster: list, Meter: count, Log: d.Log,
+	})
+	list.acks = spool
+	in := newStage("spool", d.Log, 2*stopSlack,
+		service{spool, observe}, service{doorbell.New(d.Dir, spool), d.report})
+	defer in.stop(d.Log)
+
+	select {
+	case err := <-over:
+		if actor.IsFatal(err) {
+			return fmt.Errorf("dispatcher of session %s: %w", d.Session, err)
+		}
+		d.Log.Info().Str("reason", err.Error()).Msg("dispatcher leaves")
+		return nil
+	case <-ctx.Done():
+		d.Log.Info().Msg("dispatcher is told to stop")
+		// Nothing new goes out; what is out is finished and its position taken.
+		// The bound is for a spool actor that is waiting to be restarted.
+		pausing, cancel := context.WithTimeout(context.Background(), stopSlack)
+		spool.Pause(pausing)
+		cancel()
+		stopRules()
+		return nil
+	}
+}
+
+// report logs how an actor ended.
+func (d Dispatcher) report(e Exit) {
+	switch {
+	case e.Panic != "":
+		d.Log.Error().Str("actor", e.Actor).Str("panic", e.Panic).Bytes("stack", e.Stack).Msg("actor panicked")
+	case actor.IsDone(e.Err):
+	case e.Stopping:
+		d.Log.Debug().Str("actor", e.Actor).AnErr("error", e.Err).Msg("actor stopped")
+	default:
+		d.Log.Error().Str("actor", e.Actor).AnErr("error", e.Err).Msg("actor failed")
+	}
+}

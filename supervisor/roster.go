@@ -1,0 +1,134 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/thejerf/suture/v4"
+
+	"ways/actors/delivery"
+	"ways/actors/intake"
+	"ways/actors/meter"
+	"ways/actors/rule"
+	"ways/actors/target"
+	"ways/actors/watchdog"
+	"ways/config/plan"
+	"ways/config/where"
+	"ways/hooks/redact"
+)
+
+// Targets makes the way out of a rule.
+type Targets func(r plan.Rule) (target.Target, error)
+
+// roster turns plans into running rule actors. The spool actor owns it: its
+// methods are called from there alone.
+type roster struct {
+	load     func(project string) (plan.Plan, uint64, error)
+	targets  Targets
+	masker   *redact.Masker
+	watchdog *watchdog.Watchdog
+	meter    *meter.Meter
+	acks     delivery.Acks
+	log      zerolog.Logger
+	stage    *stage
+
+	running map[string]*running
+}
+
+type running struct {
+	key   []byte // the rule as it is in the plan
+	token suture.ServiceToken
+	stop  time.Duration
+	actor intake.Selected
+}
+
+// Load implements intake.Roster.
+func (r *roster) Load(project string) (plan.Plan, uint64, error) { return r.load(project) }
+
+// Run implements intake.Roster.
+func (r *roster) Run(ctx context.Context, p plan.Plan) ([]intake.Selected, []string) {
+	want := map[string][]byte{}
+	for _, rl := range p.Rules {
+		key, err := json.Marshal(rl)
+		if err == nil && rl.Mode == plan.Async {
+			want[rl.ID] = key
+		}
+	}
+	var stopped []string
+	for id, run := range r.running {
+		if !bytes.Equal(want[id], run.key) {
+			r.remove(id, run)
+			stopped = append(stopped, id)
+		}
+	}
+	var selected []intake.Selected
+	for _, rl := range p.Rules {
+		key := want[rl.ID]
+		if key == nil {
+			continue
+		}
+		run := r.running[rl.ID]
+		if run == nil {
+			var err error
+			if run, err = r.start(ctx, rl, key); err != nil {
+				r.log.Error().Str("rule", rl.ID).Err(err).Msg("rule cannot run")
+				continue
+			}
+			r.running[rl.ID] = run
+		}
+		selected = append(selected, run.actor)
+	}
+	return selected, stopped
+}
+
+// start makes a rule's actor run under a supervisor of its own.
+func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running, error) {
+	sel := intake.Selected{ID: rl.ID, Sections: rl.Sections}
+	if rl.Where != nil {
+		cond, err := where.Compile(rl.Where, rl.MatchAny)
+		if err != nil {
+			return nil, fmt.Errorf("its condition: %w", err)
+		}
+		sel.Where = cond.Match
+	}
+	if rl.Delivery == plan.BestEffort {
+		sel.Cap = rl.Queue
+	}
+	way, err := r.targets(rl)
+	if err != nil {
+		return nil, fmt.Errorf("its target: %w", err)
+	}
+	seal := r.masker.Seal
+	if rl.Redact == plan.RedactNone {
+		seal = redact.Plain
+	}
+	a := rule.New(rule.Options{
+		ID: rl.ID, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: seal,
+		Watchdog: r.watchdog, Meter: r.meter, Acks: r.acks, Log: r.log,
+	})
+	sel.Actor = a
+	stop := rl.Timeout + stopSlack
+	own := suture.New(a.String(), spec(r.log, stop))
+	own.Add(service{a, func(e Exit) { r.observe(ctx, rl.ID, e) }})
+	return &running{key: key, token: r.stage.sup.Add(own), stop: stop, actor: sel}, nil
+}
+
+// remove stops a rule; what it has in flight is finished first.
+func (r *roster) remove(id string, run *running) {
+	if err := r.stage.sup.RemoveAndWait(run.token, run.stop+stopSlack); err != nil {
+		r.log.Error().Str("rule", id).Err(err).Msg("rule did not stop in time")
+	}
+	delete(r.running, id)
+}
+
+func (r *roster) observe(ctx context.Context, id string, e Exit) {
+	if e.Panic == "" {
+		return
+	}
+	r.log.Error().Str("actor", e.Actor).Str("rule", id).Str("panic", e.Panic).Bytes("stack", e.Stack).Msg("rule panicked")
+	r.meter.Panicked(ctx, id, "the rule's actor panicked: "+e.Panic)
+}
