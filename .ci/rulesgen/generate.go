@@ -49,6 +49,7 @@ func changes() map[string][]change {
 	assign := func(name, value string) string {
 		return assignHead + name + assignMiddle + value + assignTail
 	}
+	const uuid = `[a-z0-9]{8}-(?:[a-z0-9]{4}-){3}[a-z0-9]{12}`
 	return map[string][]change{
 		"airtable-personnal-access-token": {{keywords: []string{"pat"}}},
 		"atlassian-api-token": {
@@ -60,9 +61,13 @@ func changes() map[string][]change {
 		"gocardless-api-token":     {{keywords: []string{"gocardless"}}},
 		"intra42-client-secret":    {{keywords: []string{"s-s4t2ud-", "s-s4t2af-"}}},
 		"mailchimp-api-key":        {{regex: assign("mailchimp", `[a-f0-9]{32}-us\d\d`)}},
-		"microsoft-teams-webhook":  {{keywords: []string{"webhook.office.com"}}},
+		"microsoft-teams-webhook":  {{keywords: []string{"webhook.office.com"}, regex: strings.ReplaceAll(`https://[a-z0-9]{1,64}\.webhook\.office\.com/webhookb2/UUID@UUID/IncomingWebhook/[a-z0-9]{32}/UUID`, "UUID", uuid)}},
 		"nytimes-access-token":     {{regex: assign("nytimes|new-york-times|newyorktimes", `[a-z0-9=_\-]{32}`)}},
 		"snyk-api-token":           {{keywords: []string{"snyk"}, regex: assign("snyk", `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)}},
+		"vault-service-token": {
+			{regex: `\b(hvs\.[\w-]{90,120})` + tail, keywords: []string{"hvs."}},
+			{id: "vault-service-token-legacy", regex: `\b(s\.(?i:[a-z0-9]{24}))(?:[\x60'"\s;]|$)`, keywords: []string{"s."}},
+		},
 		"sourcegraph-access-token": {
 			{regex: `(?i)\b(sgp_(?:[a-fA-F0-9]{16}|local)_[a-fA-F0-9]{40}|sgp_[a-fA-F0-9]{40})\b`, keywords: []string{"sgp_"}},
 			{id: "sourcegraph-access-token-v1", regex: assign("sourcegraph", `[a-f0-9]{40}`), keywords: []string{"sourcegraph"}},
@@ -245,6 +250,7 @@ func (r *Rule) shape(near bool) error {
 	}
 	if near {
 		r.Mode, r.Before, r.After = "modeNear", 256, 256
+		r.Regex = widerEnd(r.Regex)
 		return nil
 	}
 	tree, err := syntax.Parse(r.Regex, syntax.Perl)
@@ -274,17 +280,23 @@ func (r *Rule) shape(near bool) error {
 				break
 			}
 		}
-		// gitleaks wants a quote, a space or the end behind a token; a comma, a
-		// bracket or an ampersand is as good an end.
-		if body, ok := strings.CutSuffix(src, assignTail); ok {
-			src = body + `)(?:[^\w-]|$)`
-		}
-		r.Regex = `^(?:` + src + `)`
+		r.Regex = `^(?:` + widerEnd(src) + `)`
 		r.Exact = exactCase(tree, r.Keywords)
 		return nil
 	}
 	r.Mode, r.Before, r.After = "modeWindow", reach(high), reach(high)+2
+	r.Regex = widerEnd(r.Regex)
 	return nil
+}
+
+// widerEnd lets anything end a token that is no part of one. gitleaks wants a
+// quote, a space or the end of the text; a comma, a bracket or an ampersand is
+// as good an end.
+func widerEnd(re string) string {
+	if body, ok := strings.CutSuffix(re, assignTail); ok {
+		return body + `)(?:[^\w-]|$)`
+	}
+	return re
 }
 
 func reach(n int) int {

@@ -38,7 +38,7 @@ func TestEveryRuleIsAccountedFor(t *testing.T) {
 			t.Errorf("%s: no keyword", r.ID)
 		}
 	}
-	want := map[string]int{"modeAssign": 100, "modePrefix": 105, "modeWindow": 8, "modeNear": 1}
+	want := map[string]int{"modeAssign": 100, "modePrefix": 106, "modeWindow": 8, "modeNear": 1}
 	for mode, n := range want {
 		if modes[mode] != n {
 			t.Errorf("%s: %d rules, want %d", mode, modes[mode], n)

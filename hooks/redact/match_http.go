@@ -216,17 +216,33 @@ func (s *scan) cookie(start, end int) {
 		return
 	}
 	if set {
-		i = eq + 1
 		if k := bytes.IndexByte(t[i:stop], ';'); k >= 0 {
 			stop = i + k
 		}
 	}
-	for stop > i && (isSpace(t[stop-1]) || t[stop-1] == '\\') {
-		stop--
-	}
-	v := t[i:stop]
-	if len(v) >= 4 && !placeholder(v) && !placeholder(t[min(eq+1, stop):stop]) {
-		s.add(i, stop, kindCookie, kindCookie, prioPlace)
+	s.cookies(i, stop)
+}
+
+// cookies masks the values of the cookies in text[i:stop].
+func (s *scan) cookies(i, stop int) {
+	t := s.text
+	for i < stop {
+		end := stop
+		if k := bytes.IndexByte(t[i:stop], ';'); k >= 0 {
+			end = i + k
+		}
+		next := end + 1
+		for end > i && (isSpace(t[end-1]) || t[end-1] == '\\') {
+			end--
+		}
+		from := i
+		if k := bytes.IndexByte(t[i:end], '='); k >= 0 {
+			from = i + k + 1
+		}
+		if from < end && !placeholder(t[from:end]) {
+			s.add(from, end, kindCookie, kindCookie, prioPlace)
+		}
+		i = next
 	}
 }
 
@@ -294,12 +310,15 @@ func (s *scan) curlUser(start, end int) {
 		if t[i] != '-' || !isSpace(t[i-1]) && !isQuote(t[i-1]) {
 			continue
 		}
-		j := 0
+		j, cookie := 0, false
 		switch {
 		case hasPrefix(t, i, "--user ") || hasPrefix(t, i, "--user="):
 			j = i + len("--user ")
 		case hasPrefix(t, i, "--proxy-user ") || hasPrefix(t, i, "--proxy-user="):
 			j = i + len("--proxy-user ")
+		case hasPrefix(t, i, "-b ") || hasPrefix(t, i, "--cookie ") || hasPrefix(t, i, "--cookie="):
+			j = i + bytes.IndexAny(t[i:], " =") + 1
+			cookie = true
 		case hasPrefix(t, i, "-u") && i+2 < len(t) && t[i+2] == ' ':
 			j = i + 3
 		case hasPrefix(t, i, "-u"):
@@ -318,6 +337,13 @@ func (s *scan) curlUser(start, end int) {
 		k := j
 		for k < stop && (q != 0 && t[k] != q || q == 0 && !isSpace(t[k]) && !isQuote(t[k])) {
 			k++
+		}
+		if cookie {
+			if bytes.IndexByte(t[j:k], '=') > 0 {
+				s.cookies(j, k)
+			}
+			i = max(i, k-1)
+			continue
 		}
 		colon := bytes.IndexByte(t[j:k], ':')
 		if colon < 0 || placeholder(t[j+colon+1:k]) || sampleWord(t[j+colon+1:k]) {

@@ -72,6 +72,10 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	c := classify(t[lo:hi])
+	if lo > 0 && t[lo-1] == ':' && st == styleSpaced {
+		// A list of fields: user:password:uid.
+		return
+	}
 	if c == classNone || st == styleProse && c != classPassword && c != classToken && c != classKey {
 		return
 	}
@@ -83,6 +87,10 @@ func (s *scan) named(start, end int) {
 		st = styleEnv
 	}
 	v := t[from:to]
+	if c == classPassword && shortPass(t[lo:hi]) && !quoted && st != styleEnv && st != styleFlag && !mixed(v) {
+		// "First pass: assign addresses", renderPass=renderPass.
+		return
+	}
 	if s.number(from) {
 		// A JSON number is a password or nothing.
 		if c != classPassword {
@@ -108,6 +116,10 @@ func (s *scan) number(i int) bool {
 }
 
 func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
+
+// shortPass reports whether a name ends in "pass", which is a step of work as
+// often as a password.
+func shortPass(name []byte) bool { return hasFold(name, len(name)-4, "pass") }
 
 // envName reports whether a name is an environment variable's.
 func envName(name []byte) bool {
@@ -141,12 +153,16 @@ func (s *scan) operator(lo, hi int) (int, style) {
 	}
 	switch t[i] {
 	case '=', ':', '?', '+', '|', '!':
+		// One of = : := ::= => ?= += ||= ?? !: and the comparisons.
 		j := i
-		for j < len(t) && j-i < 4 && (t[j] == '=' || t[j] == ':' || t[j] == '?' || t[j] == '+' || t[j] == '|' || t[j] == '!') {
+		for j < len(t) && j-i < 4 && (t[j] == ':' || t[j] == '?' || t[j] == '+' || t[j] == '|' || t[j] == '!') {
+			j++
+		}
+		for j < len(t) && j-i < 4 && t[j] == '=' {
 			j++
 		}
 		if t[j-1] != '=' && t[j-1] != ':' {
-			return -1, 0
+			break
 		}
 		if op := string(t[i:j]); (op == "!=" || op == "==" || op == "!==" || op == "===") && !s.quoteFollows(j) {
 			// A comparison with a name, not with a literal.
@@ -393,7 +409,7 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 			return false
 		}
 		if sh.digit > 0 && sh.lower+sh.upper > 0 {
-			return entropy(v) > 2.6 && !wordyDigits(v)
+			return entropy(v) > 2.6 && (st == styleEnv && sh.digit > 1 || !wordyDigits(v))
 		}
 		return len(v) >= 20 && !wordy(v) && entropy(v) > 3.3
 	}

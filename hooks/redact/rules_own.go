@@ -114,6 +114,7 @@ func ownFormats() []format {
 		{"terraform-cloud-agent", one("atlasv1."), `atlasv1\.[\w-]{60,70}`, 68, 78, 3},
 		{"codeberg-style-token", one("gta_"), `gta_[0-9a-f]{40}`, 44, 44, 3},
 		{"sourcegraph-token", one("sgp_", "slk_", "sgd_"), `(?:sgp|slk|sgd)_[A-Za-z0-9_]{40,80}`, 44, 84, 3},
+		{"typeform-token", one("tfp_"), `tfp_[\w.=-]{40,64}`, 44, 68, 3},
 		{"deno-token", one("ddp_", "ddo_"), `dd[po]_[A-Za-z0-9]{36}`, 40, 40, 3},
 		{"convex-key", one("prod:", "dev:"), `(?:prod|dev):[a-z]+-[a-z]+-\d{1,4}\|[A-Za-z0-9+/=]{40,140}`, 52, 180, 3},
 		{"unkey-token", one("unkey_"), `unkey_[A-Za-z0-9]{20,40}`, 26, 46, 3},
@@ -185,18 +186,19 @@ func ownFormats() []format {
 // ownWindows returns the rules whose fixed text is not at the beginning.
 func ownWindows() []rule {
 	return []rule{
-		{id: "discord-bot-token", mode: modeNear, keywords: []string{"bot ", "discord"}, regex: `\b([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40})(?:[^\w-]|$)`, before: 16, after: 128, entropy: 3},
-		{id: "discord-webhook", mode: modeWindow, keywords: []string{"/api/webhooks/"}, regex: `(?i)https?://(?:\w+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/(\d{16,20}/[\w-]{60,80})`, before: 40, after: 120},
+		// The first part is the base64 of a number, which has ten beginnings.
+		{id: "discord-bot-token", mode: modePrefix, exact: true, word: true, keywords: []string{"MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"}, regex: `^([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40})(?:[^\w-]|$)`, minLen: 58, after: 80, entropy: 3},
+		{id: "discord-webhook", mode: modeWindow, keywords: []string{"/api/webhooks/"}, regex: `(?i)https?://(?:\w+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{16,20}/[\w-]{60,80}`, before: 40, after: 120},
 		{id: "slack-webhook", mode: modeWindow, keywords: []string{"hooks.slack.com"}, regex: `hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{20,90})`, after: 120},
 		{id: "azure-storage-key", mode: modePrefix, keywords: []string{"accountkey=", "sharedaccesskey="}, regex: `^(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,100}={0,2})`, minLen: 51, after: 130},
 		{id: "azure-devops-pat", mode: modeWindow, keywords: []string{"azdo"}, regex: `\b([A-Za-z0-9]{70,80}AZDO[A-Za-z0-9]{4})\b`, before: 82, after: 8, entropy: 3},
 		{id: "signed-url", mode: modePrefix, keywords: []string{"sig=", "signature=", "x-amz-security-token=", "x-amz-credential="}, regex: `^(?i:sig|signature|x-amz-security-token|x-amz-credential)=([\w%+/=.~-]{20,1000})`, minLen: 24, after: 1040, entropy: 3},
 		{id: "nuget-password", mode: modeNear, keywords: []string{"cleartextpassword", `key="password"`}, regex: `(?i)<add key="(?:cleartext)?password"\s{0,8}value="([^"\n]{8,200})"`, before: 12, after: 240},
-		{id: "database-identified-by", mode: modePrefix, keywords: []string{"identified by"}, regex: `^(?i)identified by\s{1,4}(?:password\s{1,4})?['"]([^'"\n]{3,128})['"]`, minLen: 18, after: 180},
-		{id: "mysql-password-option", mode: modeNear, keywords: []string{"mysql", "mariadb"}, regex: `(?:^|\s)(?:mysql\w*|mariadb[\w-]*)[^\n|;&]{0,120}?\s-p([^\s'"$\-][^\s'"]{3,80})`, before: 2, after: 220},
+		{id: "database-identified-by", mode: modeNear, keywords: []string{"identified by"}, regex: `(?i)identified by\s{1,4}(?:password\s{1,4})?['"]([^'"\n]{3,128})['"]`, before: 1, after: 180},
+		{id: "mysql-password-option", mode: modeNear, keywords: []string{"mysql", "mariadb"}, regex: `\b(?:mysql\w*|mariadb[\w-]*)[^\n|;&]{0,120}?\s-p([^\s'"$\-][^\s'"]{3,80})`, before: 2, after: 220},
 		{id: "sshpass-password", mode: modeNear, keywords: []string{"sshpass"}, regex: `sshpass\s{1,4}-p\s{0,4}['"]?([^\s'"$]{3,128})`, before: 1, after: 160},
 		{id: "pkcs8-key-body", mode: modeNear, keywords: []string{"IBADANBgkqhkiG9w0BAQEFAASC"}, regex: `\b(MII[A-Za-z0-9+/]{2,4}IBADANBgkqhkiG9w0BAQEFAASC[A-Za-z0-9+/=\s]{100,700})`, before: 12, after: 720},
-		{id: "wireguard-key", mode: modePrefix, keywords: []string{"privatekey = ", "presharedkey = "}, regex: `^(?i:privatekey|presharedkey) = ([A-Za-z0-9+/]{43}=)`, minLen: 57, after: 64},
+		{id: "wireguard-key", mode: modeNear, keywords: []string{"privatekey = ", "presharedkey = "}, regex: `(?i:privatekey|presharedkey) = ([A-Za-z0-9+/]{43}=)`, before: 1, after: 64},
 		{id: "facebook-app-token", mode: modePrefix, keywords: []string{"access_token="}, regex: `^access_token=(\d{13,17}\|[\w-]{20,45})`, minLen: 40, after: 90},
 		{id: "firebase-server-key", mode: modePrefix, keywords: []string{"AAAA"}, exact: true, word: true, regex: `^(AAAA[\w-]{7}:[\w-]{130,160})`, minLen: 142, after: 180},
 	}

@@ -36,7 +36,7 @@ func TestSeal(t *testing.T) {
 		{"connection string", `{"u":"postgres://user:hunter2@host/db"}`, `{"u":"postgres://user:[REDACTED:url-password]@host/db"}`},
 		{"plain assignment", `{"u":"password = hunter2"}`, `{"u":"password = [REDACTED:password]"}`},
 		{"token formats", `{"u":"ghp_0123456789abcdefghijABCDEFGHIJ012345 and sk-or-v1-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef."}`, `{"u":"[REDACTED:github-pat] and [REDACTED:openrouter-api-key]."}`},
-		{"cookie", `{"u":"Cookie: a=b1; session=abcdef"}`, `{"u":"Cookie: [REDACTED:cookie]"}`},
+		{"cookie", `{"u":"Cookie: a=b1; session=abcdef"}`, `{"u":"Cookie: a=[REDACTED:cookie]; session=[REDACTED:cookie]"}`},
 		{"placeholders", `{"u":"password = os.environ['X'] token=${TOKEN} api_key: <your-key> secret=xxxx"}`, ``},
 		{"ids", `{"session":"a78d8549-8442-40b5-8a32-8ba87b02955d","prompt_id":"8833aeb6-079d-420d-b682-cdbace07b4a8","data":{"id":"toolu_58a6ae0d418b47a4bf79428a","cache_key":"0123456789abcdef0123456789abcdef","sha":"3f786850e387550fdab836ed7e6dc881de23001b"}}`, ``},
 		{"object key", `{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1}`, `{"[REDACTED:github-pat]":1}`},

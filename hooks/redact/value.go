@@ -152,16 +152,20 @@ func code(v []byte) bool {
 	case '?':
 		return i+1 < len(v) && v[i+1] == '.'
 	case '.':
-		// a.b.c, without digits: os.environ, self.password.
+		// a.b.c, without digits: os.environ, self.password; and minified code,
+		// in which more of the expression follows: s._password,l=
 		for _, c := range v[i:] {
-			if c == '(' || c == '[' {
+			if isCodeEnd(c) || c == '(' || c == '[' || c == '=' {
 				return true
 			}
-			if !isLetter(c) && c != '_' && c != '.' && c != ',' && c != ')' && c != ';' {
+			if !isLetter(c) && c != '_' && c != '.' {
 				return false
 			}
 		}
 		return true
+	case ',', ';', ')':
+		// name;more, null,more
+		return i+1 < len(v) && identifier(v[:i])
 	}
 	return false
 }
@@ -272,10 +276,10 @@ func vowels(v []byte) int {
 }
 
 // wordyDigits reports whether v is words with a number: user-service-2,
-// sha256-rsa, v1beta1.
+// sha256-rsa, v1beta1. Most runs of letters must be longer than two and have a
+// vowel, and vowels must be as frequent as in words.
 func wordyDigits(v []byte) bool {
-	runs, short := 0, 0
-	digits := 0
+	runs, odd, digits := 0, 0, 0
 	for i := 0; i < len(v); {
 		if !isLetter(v[i]) {
 			if isDigit(v[i]) {
@@ -285,16 +289,16 @@ func wordyDigits(v []byte) bool {
 			continue
 		}
 		j := i + 1
-		for j < len(v) && isLower(v[j]) || j < len(v) && j == i+1 && isUpper(v[j]) {
+		for j < len(v) && isLower(v[j]) {
 			j++
 		}
 		runs++
-		if j-i < 3 {
-			short++
+		if j-i < 3 || vowels(v[i:j]) == 0 {
+			odd++
 		}
 		i = j
 	}
-	return digits <= 4 && digits*4 <= len(v) && runs > 0 && short*3 <= runs && vowels(v)*5 >= len(v)-digits
+	return len(v) <= 28 && digits <= 4 && digits*4 <= len(v) && runs > 0 && odd*3 <= runs && vowels(v)*10 >= 3*(len(v)-digits)
 }
 
 // hexID reports whether v is a digest or a UUID in its plain form.

@@ -75,6 +75,9 @@ func (g gen) chars(set byte, n int) string {
 		'b': lower + upper + digit + "+/",
 		'p': lower + upper + digit + "!@%^*-_+.?",
 	}[set]
+	if set == 'D' { // a number in base64
+		return base64.StdEncoding.EncodeToString([]byte(g.chars('d', n)))
+	}
 	if set == 'g' { // a UUID
 		h := g.chars('h', 32)
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]

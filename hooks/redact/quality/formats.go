@@ -17,7 +17,7 @@ func Tokens() []Format {
 		{"atlassian", "ATATT3{w186}"}, {"bitbucket-app", "ATBB{A32}"}, {"trello", "ATTA{h64}"}, {"brave", "BSA{w27}"}, {"brevo", "xkeysib-{h64}-{A16}"}, {"brevo-smtp", "xsmtpsib-{h64}-{A16}"},
 		{"buildkite", "bkua_{h40}"}, {"cerebras", "csk-{a48}"}, {"circleci", "CCIPAT_{A22}_{h40}"}, {"clickhouse", "4b1d{A38}"}, {"clickup", "pk_{d8}_{U32}"}, {"clojars", "CLOJARS_{a60}"},
 		{"cockroach", "CCDB1_{A22}_{A40}"}, {"contentful", "CFPAT-{w43}"}, {"crates", "cio{A32}"}, {"databricks", "dapi{h32}"}, {"dbt", "dbtc_{w36}"},
-		{"digitalocean", "dop_v1_{h64}"}, {"digitalocean-oauth", "doo_v1_{h64}"}, {"digitalocean-refresh", "dor_v1_{h64}"}, {"discord", "M{A23}.{w6}.{w30}"}, {"docker", "dckr_pat_{w27}"}, {"docker-swarm", "SWMTKN-1-{a50}-{a25}"},
+		{"digitalocean", "dop_v1_{h64}"}, {"digitalocean-oauth", "doo_v1_{h64}"}, {"digitalocean-refresh", "dor_v1_{h64}"}, {"discord", "{D18}.{w6}.{w30}"}, {"docker", "dckr_pat_{w27}"}, {"docker-swarm", "SWMTKN-1-{a50}-{a25}"},
 		{"doppler", "dp.pt.{A43}"}, {"doppler-service", "dp.st.{A43}"}, {"duffel", "duffel_live_{w43}"}, {"dynatrace", "dt0c01.{U24}.{U64}"}, {"e2b", "e2b_{h40}"}, {"easypost", "EZAK{A54}"},
 		{"elevenlabs", "sk_{h48}"}, {"facebook", "EAAC{A150}"}, {"figma", "figd_{w40}"}, {"firecrawl", "fc-{h32}"}, {"fireworks", "fw_{A24}"}, {"fly", "fo1_{w43}"}, {"fly-macaroon", "fm2_{b140}"},
 		{"flutterwave", "FLWSECK-{h32}-X"}, {"frameio", "fio-u-{w64}"}, {"gcp", "AIza{w35}"}, {"gcp-oauth", "GOCSPX-{w28}"}, {"google-access", "ya29.{w120}"}, {"google-refresh", "1//0{w60}"},
