@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func audited(t *testing.T, mode subagentMode) {
 	}
 	for _, tr := range transcripts(t, res) {
 		if bytes.Contains(tr.Raw, []byte(in.ways)) {
-			t.Errorf("%s names the hook", tr.Path)
+			t.Errorf("%s names the hook: %s", tr.Path, regexp.MustCompile(`(?m)^.*stop_hook_summary.*$`).Find(tr.Raw))
 		}
 	}
 }
