@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,13 +54,51 @@ func audited(t *testing.T, mode subagentMode) {
 		t.Errorf("with hooks: exit %d, stdout %q, stderr %q; without: exit %d, stdout %q, stderr %q",
 			res.ExitCode, res.Stdout, res.Stderr, bare.ExitCode, bare.Stdout, bare.Stderr)
 	}
-	if with, without := lineKinds(t, res), lineKinds(t, bare); !slices.Equal(with, without) {
-		t.Errorf("the transcript has lines of the kinds\n%q, without hooks\n%q", with, without)
-	}
-	for _, tr := range transcripts(t, res) {
-		if bytes.Contains(tr.Raw, []byte(in.ways)) {
-			t.Errorf("%s names the hook: %s", tr.Path, regexp.MustCompile(`(?m)^.*stop_hook_summary.*$`).Find(tr.Raw))
+	checkUnnoticed(t, in, res, bare)
+}
+
+// checkUnnoticed shows that the transcripts hold nothing of a hook: the main one
+// has the same kinds of lines as without hooks, where what a hook prints or how
+// it fails would be a kind of its own, and none names it. The client's own line
+// at the end of a turn does; it must say that the hook was silent.
+func checkUnnoticed(t *testing.T, in install, with, without client.Result) {
+	t.Helper()
+	kinds := func(tr transcript.Transcript) []string {
+		found := map[string]bool{}
+		for line := range bytes.Lines(tr.Raw) {
+			var l struct {
+				Type       string `json:"type"`
+				Subtype    string `json:"subtype"`
+				Attachment struct {
+					Type string `json:"type"`
+				} `json:"attachment"`
+				HasOutput  bool              `json:"hasOutput"`
+				Errors     []json.RawMessage `json:"hookErrors"`
+				Prevented  bool              `json:"preventedContinuation"`
+				StopReason string            `json:"stopReason"`
+			}
+			if err := json.Unmarshal(line, &l); err != nil {
+				t.Fatalf("%s: %v", tr.Path, err)
+			}
+			switch {
+			case l.Subtype == "stop_hook_summary":
+				if l.HasOutput || len(l.Errors) > 0 || l.Prevented || l.StopReason != "" {
+					t.Errorf("%s: a hook was noticed: %s", tr.Path, line)
+				}
+				continue
+			case bytes.Contains(line, []byte(in.ways)):
+				t.Errorf("%s names the hook: %.1000s", tr.Path, line)
+			}
+			found[strings.Join([]string{l.Type, l.Subtype, l.Attachment.Type}, "/")] = true
 		}
+		return slices.Sorted(maps.Keys(found))
+	}
+	wired, bare := transcripts(t, with), transcripts(t, without)
+	if got, want := kinds(wired[0]), kinds(bare[0]); !slices.Equal(got, want) {
+		t.Errorf("the transcript has lines of the kinds\n%q, without hooks\n%q", got, want)
+	}
+	for _, tr := range wired[1:] {
+		kinds(tr)
 	}
 }
 
@@ -134,29 +171,4 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 		return v
 	}
 	return reflect.DeepEqual(decode(a), decode(b))
-}
-
-// lineKinds lists the kinds of lines in the main transcript, each once: what a
-// hook prints, or how it fails, would be there as a kind of its own.
-func lineKinds(t *testing.T, res client.Result) []string {
-	t.Helper()
-	tr, err := transcript.Read(res.Transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[string]bool{}
-	for line := range bytes.Lines(tr.Raw) {
-		var l struct {
-			Type       string `json:"type"`
-			Subtype    string `json:"subtype"`
-			Attachment struct {
-				Type string `json:"type"`
-			} `json:"attachment"`
-		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatal(err)
-		}
-		kinds[strings.Join([]string{l.Type, l.Subtype, l.Attachment.Type}, "/")] = true
-	}
-	return slices.Sorted(maps.Keys(kinds))
 }

@@ -152,6 +152,10 @@ type record struct {
 		Name   string          `json:"name"`
 		Input  json.RawMessage `json:"input"`
 		Status string          `json:"status"`
+		Output json.RawMessage `json:"output"`
+		Error  json.RawMessage `json:"error"`
+		Prompt json.RawMessage `json:"prompt"`
+		Text   json.RawMessage `json:"text"`
 	} `json:"data"`
 }
 

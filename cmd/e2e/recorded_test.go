@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ func replay(t *testing.T, dir, golden string, update bool) {
 	}
 	slices.Sort(payloads)
 	var sessions []string
+	said := map[string]int{} // what the payloads carry, each value with its key
 	for _, path := range payloads {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -59,6 +61,9 @@ func replay(t *testing.T, dir, golden string, update bool) {
 		session := field(t, raw, "session_id")
 		if !slices.Contains(sessions, session) {
 			sessions = append(sessions, session)
+		}
+		for _, key := range whatWasSaid(t, raw) {
+			said[key]++
 		}
 		in.hook(t, raw, replayProject)
 	}
@@ -69,6 +74,25 @@ func replay(t *testing.T, dir, golden string, update bool) {
 	// Sessions share the log, and their lines may lie in any order to each other.
 	list := readLog(t, log)
 	checkNumbers(t, list)
+	for _, r := range list {
+		for field, value := range map[string]json.RawMessage{
+			"prompt": r.Data.Prompt, "text": r.Data.Text, "input": r.Data.Input, "output": r.Data.Output, "error": r.Data.Error,
+		} {
+			if value == nil {
+				continue
+			}
+			if key := saidKey(r.Event, r.Data.ID, value); said[key] > 0 {
+				said[key]--
+			} else {
+				t.Errorf("seq %d: %s is in no payload as it is here: %.300s", r.Seq, field, value)
+			}
+		}
+	}
+	for key, n := range said {
+		if n != 0 {
+			t.Errorf("%d times in a payload and in no record: %.300s", n, key)
+		}
+	}
 	got := normalise(t, log, sessions)
 	if update {
 		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
@@ -96,6 +120,39 @@ func replay(t *testing.T, dir, golden string, update bool) {
 			t.Errorf("%s, line %d:\n got %.2000s\nwant %.2000s", golden, i+1, g, w)
 		}
 	}
+}
+
+// whatWasSaid lists the texts and values of a payload that a record must carry
+// byte for byte.
+func whatWasSaid(t *testing.T, raw []byte) []string {
+	t.Helper()
+	var p struct {
+		Event    string          `json:"hook_event_name"`
+		ID       string          `json:"tool_use_id"`
+		Prompt   json.RawMessage `json:"prompt"`
+		Input    json.RawMessage `json:"tool_input"`
+		Response json.RawMessage `json:"tool_response"`
+		Error    json.RawMessage `json:"error"`
+		Reply    json.RawMessage `json:"last_assistant_message"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		t.Fatal(err)
+	}
+	values := []json.RawMessage{p.Prompt, p.Response, p.Error, p.Reply}
+	if p.Event == "PreToolUse" {
+		values = append(values, p.Input) // the result's payload repeats it
+	}
+	var list []string
+	for _, v := range values {
+		if v != nil {
+			list = append(list, saidKey(p.Event, p.ID, v))
+		}
+	}
+	return list
+}
+
+func saidKey(event, id string, value json.RawMessage) string {
+	return event + " " + id + " " + string(value)
 }
 
 // normalise is the log with the records' times blanked, session after session.
