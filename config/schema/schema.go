@@ -101,6 +101,15 @@ func (t *Table) Key(name string) (Key, bool) {
 	return t.keys[i], true
 }
 
+// Child returns a group's key by its own name. A name with a dot in it is that
+// of no key: YAML would read "a.b" as one name, not as b within a.
+func (t *Table) Child(parent, leaf string) (Key, bool) {
+	if strings.Contains(leaf, ".") {
+		return Key{}, false
+	}
+	return t.Key(Join(parent, leaf))
+}
+
 // Children returns the names, within their parent, of a group's keys: of
 // "rules[]" for instance; "" is the top of the file.
 func (t *Table) Children(parent string) []string { return t.children[parent] }

@@ -21,7 +21,7 @@ const maxItem = 8192
 func checkText(key, text string) (message, hint string) {
 	switch key {
 	case "rules[].dispatch.file.path":
-		if strings.HasSuffix(text, "/") {
+		if text == "~" || strings.HasSuffix(text, "/") {
 			return fmt.Sprintf("%q names a directory", text), "add a file name"
 		}
 		return checkPath(text)

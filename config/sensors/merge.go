@@ -86,12 +86,9 @@ func mergeRule(table *schema.Table, s *Sensor, name string, layers []*ruleText, 
 
 	if !broken {
 		for _, f := range check(&r) {
-			at, set := r.fields[f.key]
-			if !set || at.origin.Line == 0 {
-				at.origin = top
-			}
+			at := r.place(f.key, top)
 			p := Problem{
-				File: at.origin.File, Line: at.origin.Line, Col: at.origin.Col, Sensor: s.Name, Rule: name,
+				File: at.File, Line: at.Line, Col: at.Col, Sensor: s.Name, Rule: name,
 				Key: "rules[]." + f.key, Message: f.message, Suggestion: f.hint, Severity: f.severity,
 			}
 			if f.key == "sections" && f.severity == problem.Error && len(layers) == 1 {
@@ -108,6 +105,20 @@ func mergeRule(table *schema.Table, s *Sensor, name string, layers []*ruleText, 
 	r.Refused = broken || s.Refused
 	r.Active = r.Enabled && s.Enabled && !r.Refused
 	return r
+}
+
+// place is where a key was set, or the nearest group around it, or the rule.
+func (r *Rule) place(key string, rule Origin) Origin {
+	for {
+		if at, set := r.Origins[key]; set && at.Line > 0 {
+			return at
+		}
+		end := strings.LastIndexByte(key, '.')
+		if end < 0 {
+			return rule
+		}
+		key = key[:end]
+	}
 }
 
 // defaults sets what no layer did: the keys of the rule itself, and those of

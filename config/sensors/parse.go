@@ -127,7 +127,7 @@ func (p *parser) group(n *yaml.Node, parent string, into map[string]field) {
 			p.fault(name, pair.Fault)
 			continue
 		}
-		key, ok := p.table.Key(name)
+		key, ok := p.table.Child(parent, pair.Name)
 		if !ok {
 			p.fault(name, yamlfile.At(pair.Key, fmt.Sprintf("%q is no key of %s", pair.Name, groupName(parent)), p.suggest(pair.Name, parent)))
 			continue
@@ -166,6 +166,9 @@ func groupName(parent string) string {
 // group that is spelt almost so, or one of this name in another group.
 func (p *parser) suggest(word, parent string) string {
 	names := p.table.Children(parent)
+	if _, dotted := p.table.Key(schema.Join(parent, word)); dotted {
+		return "a key with a dot is written as a group: " + strings.ReplaceAll(word, ".", ": {") + ": ..." + strings.Repeat("}", strings.Count(word, "."))
+	}
 	if near := schema.Suggest(word, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

@@ -97,7 +97,7 @@ func (r *reader) say(severity problem.Severity, key string, f *yamlfile.Fault) {
 func (r *reader) group(n *yaml.Node, parent string) {
 	for _, pair := range yamlfile.Pairs(n) {
 		name := schema.Join(parent, pair.Name)
-		key, known := r.table.Key(name)
+		key, known := r.table.Child(parent, pair.Name)
 		switch {
 		case pair.Fault != nil && (parent != "" || known):
 			r.fault(name, pair.Fault)

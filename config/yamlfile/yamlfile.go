@@ -116,6 +116,8 @@ func syntaxFault(data []byte, err error) *Fault {
 		fault.Hint = "put the text in quotes"
 	case strings.Contains(what, "mapping values are not allowed"):
 		fault.Hint = "put a text with a colon in it in quotes, and look at the indentation"
+	case strings.Contains(what, "alphabetic or numeric character"):
+		fault.Hint = "put a text that begins with * or & in quotes"
 	case strings.Contains(what, "did not find expected"), strings.Contains(what, "unexpected end"):
 		fault.Hint = "look near this line for wrong indentation, or a quote or bracket that is not closed"
 	case strings.Contains(what, "control characters"):

@@ -30,7 +30,8 @@ func TestParseFaults(t *testing.T) {
 		{"open quote", "x: \"abc\ny: 1\n", 3, 1, "unexpected end of stream", "not closed"},
 		{"colon in a text", "a: b: c\n", 1, 1, "mapping values are not allowed", "in quotes"},
 		{"colon in a later text", "z: 1\na: b: c\n", 2, 1, "mapping values are not allowed", "in quotes"},
-		{"glob without quotes", "z: 1\na: *.go\n", 2, 4, "unknown anchor '.go'", "in quotes"},
+		{"glob without quotes", "z: 1\na: *.go\n", 2, 1, "alphabetic or numeric", "begins with * or & in quotes"},
+		{"name like an alias", "z: 1\na: *go\n", 2, 4, "unknown anchor 'go'", "in quotes"},
 	} {
 		_, fault := Parse([]byte(row.text))
 		if fault == nil {
