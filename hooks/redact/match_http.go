@@ -144,7 +144,7 @@ func (s *scan) authorization(_, end int) {
 		for k < stop && !isSpace(t[k]) && !isCodeEnd(t[k]) {
 			k++
 		}
-		if v := t[i:k]; k-i >= 12 && !placeholder(v) && mixed(v) {
+		if v := t[i:k]; k-i >= 12 && !placeholder(v) && mixed(v) && !bytes.Contains(v, []byte("://")) && !dotted(v) && !identifier(v) && !code(v) {
 			s.add(i, k, kindAuthorization, kindAuthorization, prioPlace)
 		}
 		return
@@ -154,7 +154,7 @@ func (s *scan) authorization(_, end int) {
 		j++
 	}
 	switch scheme {
-	case "bearer", "token", "apikey", "api-key", "key", "basic", "jwt", "oauth", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
+	case "bearer", "token", "apikey", "api-key", "key", "basic", "jwt", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
 		k := j
 		for k < stop && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
 			k++
@@ -167,7 +167,7 @@ func (s *scan) authorization(_, end int) {
 		if len(v) >= 6 && !placeholder(v) && !proseWord(v) {
 			s.add(j, k, kind, kind, prioPlace)
 		}
-	case "digest", "aws4-hmac-sha256", "hawk", "signature", "sharedkey", "sharedkeylite", "aws", "hmac", "google-oauth":
+	case "oauth", "digest", "aws4-hmac-sha256", "hawk", "signature", "sharedkey", "sharedkeylite", "aws", "hmac", "google-oauth":
 		if v := bytes.TrimRight(t[j:stop], " \t"); len(v) >= 12 && !placeholder(v) && mixed(v) {
 			s.add(j, j+len(v), kindAuthorization, kindAuthorization, prioPlace)
 		}
@@ -235,15 +235,33 @@ func (s *scan) cookies(i, stop int) {
 		for end > i && (isSpace(t[end-1]) || t[end-1] == '\\') {
 			end--
 		}
+		for k := i; k+1 < end; k++ {
+			if t[k] == '\\' && (t[k+1] == 'r' || t[k+1] == 'n') {
+				end, next = k, stop
+			}
+		}
+		for i < end && t[i] == ' ' {
+			i++
+		}
 		from := i
 		if k := bytes.IndexByte(t[i:end], '='); k >= 0 {
 			from = i + k + 1
 		}
-		if from < end && !placeholder(t[from:end]) {
+		if from < end && !cookieAttribute(t[i:max(i, from-1)]) && !placeholder(t[from:end]) {
 			s.add(from, end, kindCookie, kindCookie, prioPlace)
 		}
 		i = next
 	}
+}
+
+// cookieAttribute reports whether a name is one that says how a cookie is
+// kept (RFC 6265 §4.1).
+func cookieAttribute(name []byte) bool {
+	switch string(bytes.ToLower(name)) {
+	case "path", "domain", "expires", "max-age", "samesite", "version", "priority":
+		return true
+	}
+	return false
 }
 
 // bearer masks what follows the word Bearer anywhere, if it looks like a

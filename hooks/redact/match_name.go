@@ -68,7 +68,7 @@ func (s *scan) named(start, end int) {
 		hi--
 	}
 	at, st := s.operator(lo, hi)
-	if at < 0 {
+	if at < 0 || lo > 0 && t[lo-1] == '@' {
 		return
 	}
 	c := classify(t[lo:hi])
@@ -83,12 +83,28 @@ func (s *scan) named(start, end int) {
 	if !ok || from >= to {
 		return
 	}
+	if quoted && lo > 0 && (isCodeEnd(t[from]) || isSpace(t[from])) && t[lo-1] == t[from-1] && (hi >= len(t) || t[hi] != t[lo-1]) {
+		if _, whole := s.opens(lo - 1); !whole {
+			// The quote closes a prompt: 'Password: '.
+			return
+		}
+	}
+	if st == styleMarkup && !hasPrefix(t, to, "</") {
+		return
+	}
 	if st == styleTight && !quoted && envName(t[lo:hi]) {
 		st = styleEnv
 	}
 	v := t[from:to]
-	if c == classPassword && shortPass(t[lo:hi]) && !quoted && st != styleEnv && st != styleFlag && !mixed(v) {
-		// "First pass: assign addresses", renderPass=renderPass.
+	if c == classPassword && shortPass(t[lo:hi]) && !quoted && st != styleEnv && st != styleFlag {
+		// "First pass: assign addresses", renderPass=renderPass; and the
+		// lines of test runs, "--- PASS: TestName/7".
+		if !mixed(v) || hi-lo == 4 && (t[lo] == 'P' || !s.aloneOnLine(lo, to)) {
+			return
+		}
+	}
+	if !quoted && (st == styleSpaced || st == styleFlag) && identifier(v) && !hasDigit(v) && !s.aloneOnLine(lo, to) {
+		// "Password: Optional. The password of ...", --password options
 		return
 	}
 	if s.number(from) {
@@ -116,6 +132,21 @@ func (s *scan) number(i int) bool {
 }
 
 func isName(c byte) bool { return isWord(c) || c == '-' || c == '.' }
+
+// aloneOnLine reports whether the line of text[lo:hi] has nothing else on it.
+func (s *scan) aloneOnLine(lo, hi int) bool {
+	t := s.text
+	for hi < len(t) && (t[hi] == ' ' || t[hi] == '\t' || isQuote(t[hi])) {
+		hi++
+	}
+	if hi < len(t) && t[hi] != '\n' && t[hi] != '\r' {
+		return false
+	}
+	for lo > 0 && (t[lo-1] == ' ' || t[lo-1] == '\t' || t[lo-1] == '+' || t[lo-1] == '-') {
+		lo--
+	}
+	return lo == 0 || t[lo-1] == '\n' || isQuote(t[lo-1]) || t[lo-1] == '\t' || isDigit(t[lo-1])
+}
 
 // shortPass reports whether a name ends in "pass", which is a step of work as
 // often as a password.
@@ -190,12 +221,15 @@ func (s *scan) operator(lo, hi int) (int, style) {
 		if !quoted || lo == 0 || !isQuote(t[lo-1]) {
 			return -1, 0
 		}
+		if at, ok := s.nameValue(i + 1); ok {
+			return at, styleSpaced
+		}
 		j := i + 1
-		for j < len(t) && j-i < 4 && isSpace(t[j]) {
+		for j < len(t) && j-i < 4 && (isSpace(t[j]) && t[lo] == '-' || t[j] == ' ' || t[j] == '\t') {
 			j++
 		}
-		if at, ok := s.nameValue(j); ok {
-			return at, styleSpaced
+		if j >= len(t) || !isQuote(t[j]) {
+			return -1, 0
 		}
 		if t[lo] == '-' {
 			return j, styleFlag
@@ -371,7 +405,10 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 		// a pass phrase.
 		return false
 	}
-	if !quoted && (code(v) || st == styleSpaced && sh.letters(v) && identifier(v) && c != classPassword) {
+	if v[0] == ':' || constant(v) && st != styleEnv {
+		return false
+	}
+	if !quoted && (code(v) || st == styleSpaced && dotted(v) || st == styleSpaced && sh.letters(v) && identifier(v) && c != classPassword) {
 		return false
 	}
 	if reference(v, sh) && !(st == styleEnv && c == classPassword) {
@@ -389,12 +426,12 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 		case st == styleProse:
 			return sh.digit > 0 && sh.lower+sh.upper > 0 || sh.other > 0 && sh.lower+sh.upper > 3 && !wordy(v)
 		}
-		return sh.digit > 0 || sh.other > 0 && !identifier(v) || len(v) >= 6 && !identifier2(v)
+		return sh.digit > 0 && !identifier2(v) || sh.other > 0 && !identifier(v) || len(v) >= 6 && identifier(v) && sh.letters(v) && !isUpper(v[0]) && !identifier2(v)
 	case classSecret:
 		if st == styleEnv {
 			return len(v) >= 6 && !sh.onlyDigits(v)
 		}
-		if len(v) < 8 {
+		if len(v) < 8 || wordyDigits(v) {
 			return false
 		}
 		return sh.digit > 0 && sh.lower+sh.upper > 0 && entropy(v) > 2.5 || sh.other > 1 && entropy(v) > 3 && !wordy(v) || len(v) >= 20 && !wordy(v) && entropy(v) > 3.5
@@ -422,7 +459,7 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 			return false
 		}
 	}
-	if !quoted && st == styleSpaced && len(v) < 16 {
+	if !quoted && st == styleSpaced && len(v) < 20 {
 		return false
 	}
 	return entropy(v) > 3.5 && !hexID(v) && !wordyDigits(v)

@@ -192,7 +192,7 @@ func ownWindows() []rule {
 		{id: "slack-webhook", mode: modeWindow, keywords: []string{"hooks.slack.com"}, regex: `hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{20,90})`, after: 120},
 		{id: "azure-storage-key", mode: modePrefix, keywords: []string{"accountkey=", "sharedaccesskey="}, regex: `^(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,100}={0,2})`, minLen: 51, after: 130},
 		{id: "azure-devops-pat", mode: modeWindow, keywords: []string{"azdo"}, regex: `\b([A-Za-z0-9]{70,80}AZDO[A-Za-z0-9]{4})\b`, before: 82, after: 8, entropy: 3},
-		{id: "signed-url", mode: modePrefix, keywords: []string{"sig=", "signature=", "x-amz-security-token=", "x-amz-credential="}, regex: `^(?i:sig|signature|x-amz-security-token|x-amz-credential)=([\w%+/=.~-]{20,1000})`, minLen: 24, after: 1040, entropy: 3},
+		{id: "signed-url", mode: modePrefix, keywords: []string{"sig=", "signature=", "x-amz-security-token="}, regex: `^(?i:sig|signature|x-amz-security-token)=([\w%+/=.~-]{20,1000})`, minLen: 24, after: 1040, entropy: 3},
 		{id: "nuget-password", mode: modeNear, keywords: []string{"cleartextpassword", `key="password"`}, regex: `(?i)<add key="(?:cleartext)?password"\s{0,8}value="([^"\n]{8,200})"`, before: 12, after: 240},
 		{id: "database-identified-by", mode: modeNear, keywords: []string{"identified by"}, regex: `(?i)identified by\s{1,4}(?:password\s{1,4})?['"]([^'"\n]{3,128})['"]`, before: 1, after: 180},
 		{id: "mysql-password-option", mode: modeNear, keywords: []string{"mysql", "mariadb"}, regex: `\b(?:mysql\w*|mariadb[\w-]*)[^\n|;&]{0,120}?\s-p([^\s'"$\-][^\s'"]{3,80})`, before: 2, after: 220},

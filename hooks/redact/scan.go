@@ -152,7 +152,7 @@ func (s *scan) hit(n, end int) {
 		if start < s.covered || u.exact != "" && string(s.text[start:end]) != u.exact {
 			continue
 		}
-		if r.word && start > 0 && isWord(s.text[start-1]) {
+		if r.word && start > 0 && (isWord(s.text[start-1]) || s.inBase64(start)) {
 			continue
 		}
 		switch r.mode {
@@ -164,6 +164,30 @@ func (s *scan) hit(n, end int) {
 			s.window(u.rule, r, start, end)
 		}
 	}
+}
+
+// inBase64 reports whether the word that begins at start is a piece of
+// encoded data, in which every short token begins somewhere by chance: a plus
+// or a slash ahead of it, and data ahead of that.
+func (s *scan) inBase64(start int) bool {
+	const look = 24
+	if c := s.text[start-1]; c != '+' && c != '/' || start < look {
+		return false
+	}
+	sh := shape{}
+	for _, c := range s.text[start-look : start] {
+		switch {
+		case isLower(c):
+			sh.lower++
+		case isUpper(c):
+			sh.upper++
+		case isDigit(c):
+			sh.digit++
+		case c != '+' && c != '/' && c != '\n':
+			return false
+		}
+	}
+	return sh.lower > 2 && sh.upper > 2 && sh.digit > 0
 }
 
 func (s *scan) prefix(n int, r *rule, start, end int) {
@@ -358,16 +382,9 @@ func (s *scan) repeats() {
 	}
 }
 
-// plainWord reports whether a secret is an ordinary word, which stands in a
-// text for many reasons.
-func plainWord(b []byte) bool {
-	for _, c := range b {
-		if c < 'a' || c > 'z' {
-			return false
-		}
-	}
-	return len(b) < 20
-}
+// plainWord reports whether a secret is an ordinary word or name, which stands
+// in a text for many reasons.
+func plainWord(b []byte) bool { return len(b) < 24 && identifier(b) }
 
 // entropy returns the Shannon entropy of b, in bits per byte.
 func entropy(b []byte) float64 {

@@ -24,7 +24,7 @@ func placeholder(v []byte) bool {
 		}
 		return n > 1 && (i == n || v[i] == ':' || v[i] == '/' || v[i] == '-' && i+1 < n && v[i+1] == '>') && !isDigit(v[1]) && !hasDigitAndCase(v[1:i])
 	case '{':
-		return n > 1 && (v[1] == '{' || v[n-1] == '}')
+		return n > 1 && (v[1] == '{' || v[n-1] == '}' || bytes.IndexByte(v, '}') > 0 && bytes.IndexByte(v, '}') < 24)
 	case '<':
 		return v[n-1] == '>' || n < 40
 	case '%':
@@ -72,6 +72,15 @@ func numeral(v []byte) bool {
 		}
 	}
 	return len(v) <= 6
+}
+
+func hasDigit(v []byte) bool {
+	for _, c := range v {
+		if isDigit(c) {
+			return true
+		}
+	}
+	return false
 }
 
 func hasDigitAndCase(v []byte) bool {
@@ -158,16 +167,54 @@ func code(v []byte) bool {
 			if isCodeEnd(c) || c == '(' || c == '[' || c == '=' {
 				return true
 			}
-			if !isLetter(c) && c != '_' && c != '.' {
+			if !isWord(c) && c != '.' {
 				return false
 			}
 		}
-		return true
+		return !hasDigit(v)
 	case ',', ';', ')':
 		// name;more, null,more
 		return i+1 < len(v) && identifier(v[:i])
 	}
 	return false
+}
+
+// dotted reports whether v is a member of something: pkg.Name2, C.NAME_6.
+func dotted(v []byte) bool {
+	dots, digits, first := 0, 0, true
+	for _, c := range v {
+		switch {
+		case c == '.':
+			if first {
+				return false
+			}
+			dots++
+			first = true
+			continue
+		case isDigit(c):
+			digits++
+			if first {
+				return false
+			}
+		case !isLetter(c) && c != '_':
+			return false
+		}
+		first = false
+	}
+	return dots > 0 && !first && digits*4 <= len(v)
+}
+
+// constant reports whether v is a constant's name: WORDS_IN_CAPITALS.
+func constant(v []byte) bool {
+	seps := 0
+	for _, c := range v {
+		if c == '_' {
+			seps++
+		} else if !isUpper(c) && !isDigit(c) {
+			return false
+		}
+	}
+	return seps > 0 && isUpper(v[0]) && wordyDigits(bytes.ToLower(v))
 }
 
 // identifier reports whether v is a name as in a program: letters, with
@@ -195,7 +242,7 @@ func identifier(v []byte) bool {
 // identifier2 reports whether v is a plain variable name that repeats what its
 // own name says: password, newPassword, pass_word.
 func identifier2(v []byte) bool {
-	return identifier(v) && (classify(v) != classNone || labelWord(v)) || typeWord(v) || hasUpperInside(v)
+	return identifier(v) && (bytes.IndexByte(v, '_') >= 0 || classify(v) != classNone || labelWord(v)) || typeWord(v) || hasUpperInside(v)
 }
 
 func hasUpperInside(v []byte) bool {
@@ -214,10 +261,22 @@ func labelWord(v []byte) bool {
 	case "password", "passwd", "pwd", "pass", "secret", "token", "string", "text", "hidden", "required", "username", "user", "str", "email", "none", "null", "true", "false", "new-password", "current-password", "off", "on", "keyword", "object", "optional", "varchar", "char", "bytes", "invalid", "incorrect", "missing", "unknown", "basic", "bearer", "oauth2", "key":
 		return true
 	}
-	if identifier(v) && classify(v) >= classToken {
-		return true
+	return name(v) && classify(v) >= classToken
+}
+
+// name reports whether v could be a program's name: word characters, and words
+// in them.
+func name(v []byte) bool {
+	digits := 0
+	for i, c := range v {
+		if !isWord(c) && c != '-' && c != '.' || i == 0 && isDigit(c) {
+			return false
+		}
+		if isDigit(c) {
+			digits++
+		}
 	}
-	return false
+	return digits*6 <= len(v)
 }
 
 // reference reports whether v says where a secret is: a path, a URL without
@@ -381,6 +440,8 @@ func classify(name []byte) class {
 			return classNone
 		}
 		return classPassword
+	case has("credential") && (prev == "amz" || prev == "goog"):
+		return classNone
 	case has("secret") || has("credential") || has("credentials") || last == "creds" || last == "cred" || has("secretkey"):
 		return classSecret
 	case has("token"):
