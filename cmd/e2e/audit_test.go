@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,11 +51,38 @@ func audited(t *testing.T, mode subagentMode) {
 		}
 	}
 
+	checkStatus(t, in, "my-audit/log", len(list))
+
 	if res.ExitCode != bare.ExitCode || !bytes.Equal(res.Stdout, bare.Stdout) || !bytes.Equal(res.Stderr, bare.Stderr) {
 		t.Errorf("with hooks: exit %d, stdout %q, stderr %q; without: exit %d, stdout %q, stderr %q",
 			res.ExitCode, res.Stdout, res.Stderr, bare.ExitCode, bare.Stdout, bare.Stderr)
 	}
 	checkUnnoticed(t, in, res, bare)
+}
+
+// checkStatus shows that the counters tell the same story: every record of the
+// rule was delivered, and no hook had to refuse anything.
+func checkStatus(t *testing.T, in install, rule string, records int) {
+	t.Helper()
+	var status struct {
+		Refusals json.RawMessage                       `json:"hook_refusals"`
+		Rules    map[string]map[string]json.RawMessage `json:"rules"`
+	}
+	raw := in.run(t, "status", "--json")
+	if err := json.Unmarshal(raw, &status); err != nil {
+		t.Fatalf("status: %v: %s", err, raw)
+	}
+	for name, want := range map[string]int{
+		"matched": records, "delivered": records,
+		"failed": 0, "refused": 0, "timed_out": 0, "killed": 0, "dropped": 0, "spooled": 0,
+	} {
+		if got := string(status.Rules[rule][name]); got != strconv.Itoa(want) {
+			t.Errorf("status: %s is %q for %s, want %d", name, got, rule, want)
+		}
+	}
+	if refusals := string(status.Refusals); refusals != "null" && refusals != "{}" {
+		t.Errorf("status: hooks refused %s", refusals)
+	}
 }
 
 // checkUnnoticed shows that the transcripts hold nothing of a hook: the main one
