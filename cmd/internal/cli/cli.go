@@ -73,7 +73,7 @@ func printVerbs(w io.Writer, path, about string, verbs []Verb) {
 	fmt.Fprintf(w, "\n%s VERB --help says more.\n", path)
 }
 
-// Flags makes a verb's flag set. usage is the text above the list of flags.
+// Flags makes a verb's flag set.
 func Flags(name string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SortFlags = false
@@ -81,7 +81,7 @@ func Flags(name string) *pflag.FlagSet {
 	return fs
 }
 
-// Parse parses a verb's flags. done says that the verb has nothing left to do,
+// Parse parses a verb's flags. usage is what help prints above their list. done says that the verb has nothing left to do,
 // because help was asked for or the flags are wrong; code is then its exit code.
 func Parse(env Env, fs *pflag.FlagSet, usage string, args []string) (code int, done bool) {
 	err := fs.Parse(args)
@@ -90,13 +90,36 @@ func Parse(env Env, fs *pflag.FlagSet, usage string, args []string) (code int, d
 		return OK, false
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Fprint(env.Stdout, strings.TrimRight(usage, "\n")+"\n")
-		if f := fs.FlagUsages(); f != "" {
+		if f := flagLines(fs); f != "" {
 			fmt.Fprint(env.Stdout, "\nFlags:\n"+f)
 		}
 		return OK, true
 	}
 	fmt.Fprintf(env.Stderr, "ways %s: %v; ways %s --help says what there is\n", fs.Name(), err, fs.Name())
 	return Usage, true
+}
+
+// flagLines lists the flags, without the =true|false that pflag adds to a switch.
+func flagLines(fs *pflag.FlagSet) string {
+	var names, texts []string
+	width := 0
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, text := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Value.Type() != "bool" {
+			name += " " + value
+		}
+		names, texts = append(names, name), append(texts, text)
+		width = max(width, len(name))
+	})
+	var b strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&b, "  %-*s  %s\n", width, name, texts[i])
+	}
+	return b.String()
 }
 
 // WrongArgs reports a wrong number of arguments.

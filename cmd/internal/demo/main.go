@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,12 +52,15 @@ func run(out io.Writer, bin, recording string, keep bool) error {
 	}
 	d := demo{out: out, ways: ways, home: home}
 	if keep {
-		fmt.Fprintln(out, "home:", home)
+		fmt.Fprintf(out, "~ is %s; remove it when you are done\n\n", home)
 	} else {
+		fmt.Fprint(out, "~ is a throw-away directory; nothing else of yours is touched\n\n")
 		defer os.RemoveAll(home)
 	}
-	if err := d.ctl("sensors", "copy", "everything", "demo", "--enable"); err != nil {
-		return err
+	for _, words := range []string{"reconcile", "sensors copy everything demo --enable"} {
+		if err := d.do(words); err != nil {
+			return err
+		}
 	}
 	session, sent, err := d.replay(recording)
 	if err != nil {
@@ -69,23 +73,24 @@ func run(out io.Writer, bin, recording string, keep bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s\n", log)
 	if err := d.show(log, sent); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	return d.ctl("status")
+	return d.do("status")
 }
 
 func (d demo) env() []string {
 	return []string{"HOME=" + d.home, "PATH=" + os.Getenv("PATH"), "CLAUDE_PROJECT_DIR=/home/dev/proj"}
 }
 
-func (d demo) ctl(args ...string) error {
-	fmt.Fprintln(d.out, "$ ways", strings.Join(args, " "))
-	cmd := exec.Command(d.ways, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = d.env(), d.out, os.Stderr
-	return cmd.Run()
+// do runs a verb of ways and shows what it said, with the home's path as ~.
+func (d demo) do(words string) error {
+	fmt.Fprintln(d.out, "$ ways", words)
+	cmd := exec.Command(d.ways, strings.Fields(words)...)
+	cmd.Env, cmd.Stderr = d.env(), os.Stderr
+	said, err := cmd.Output()
+	fmt.Fprintf(d.out, "%s\n", bytes.ReplaceAll(said, []byte(d.home), []byte("~")))
+	return err
 }
 
 // replay runs the hook once for each recorded payload, as the client did.
@@ -112,14 +117,14 @@ func (d demo) replay(recording string) (session string, sent int, err error) {
 		}
 		session = p.Session
 		cmd := exec.Command(d.ways, "hook", "sensors")
-		cmd.Env, cmd.Stdin = d.env(), strings.NewReader(string(payload))
+		cmd.Env, cmd.Stdin = d.env(), bytes.NewReader(payload)
 		if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
 			return "", 0, fmt.Errorf("the hook must exit 0 and print nothing: %v, %q", err, said)
 		}
 		sent++
 	}
-	fmt.Fprintf(d.out, "$ ways hook sensors   (%d recorded events of session %s, %s in all)\n",
-		sent, session, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(d.out, "$ for event in %s/*.json; do ways hook sensors < $event; done\n%d events, %s in all, each hook exited 0 and printed nothing\n\n",
+		recording, sent, time.Since(began).Round(time.Millisecond))
 	return session, sent, nil
 }
 
@@ -167,15 +172,19 @@ type record struct {
 	Data    map[string]any `json:"data"`
 }
 
-// show prints the log and checks its numbers.
+// show prints the log and checks it: the numbers, and that each call has its
+// one result.
 func (d demo) show(path string, events int) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	counts := map[string]int{}
+	fmt.Fprintln(d.out, "The log,", strings.Replace(path, d.home, "~", 1)+", in short:")
+	sections := map[string]int{}
+	calls, results := map[string]int{}, map[string]int{}
 	n := uint64(0)
+	var sample string
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -187,29 +196,53 @@ func (d demo) show(path string, events int) error {
 		if r.Seq != n {
 			return fmt.Errorf("line %d has sequence number %d: one is missing", n, r.Seq)
 		}
-		counts[r.Section]++
-		fmt.Fprintf(d.out, "%4d  %s  %-16s %-18s %s\n", r.Seq, r.TS.Format("15:04:05.000"), r.Agent, r.Section, summary(r.Data))
+		sections[r.Section]++
+		id, _ := r.Data["id"].(string)
+		switch r.Section {
+		case "tool_call":
+			calls[id]++
+		case "tool_result":
+			results[id]++
+			if sample == "" {
+				sample = lines.Text()
+			}
+		}
+		fmt.Fprintf(d.out, "%4d  %s  %-15s  %-18s  %s\n", r.Seq, r.TS.Format("15:04:05.000"), r.Agent, r.Section, summary(r))
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%d events gave %d records:", events, n)
-	for _, s := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(d.out, " %s %d", s, counts[s])
+	fmt.Fprintf(d.out, "\nOne of its lines, whole:\n%s\n\n", sample)
+	fmt.Fprintf(d.out, "%d events gave %d records:", events, n)
+	for i, s := range slices.Sorted(maps.Keys(sections)) {
+		fmt.Fprintf(d.out, "%s %d %s", strings.Repeat(",", min(i, 1)), sections[s], s)
 	}
-	fmt.Fprintf(d.out, "\nverified: sequence numbers 1 to %d, none missing, every line is valid JSON\n", n)
+	if !maps.Equal(calls, results) || slices.ContainsFunc(slices.Collect(maps.Values(calls)), func(n int) bool { return n != 1 }) {
+		return fmt.Errorf("tool calls %v and results %v do not pair", calls, results)
+	}
+	fmt.Fprintf(d.out, "\nverified: every line is JSON; numbers 1 to %d, none missing; %d tool calls, each with one result\n\n", n, len(calls))
 	return nil
 }
 
-func summary(data map[string]any) string {
-	for _, key := range []string{"prompt", "text", "name", "phase", "source", "reason"} {
-		if s, ok := data[key].(string); ok {
-			if extra, ok := data["status"].(string); ok {
-				s += " " + extra
-			}
-			s = strings.Join(strings.Fields(s), " ")
-			return s[:min(len(s), 60)]
+// summary is a record's data in one short line.
+func summary(r record) string {
+	var words []string
+	for _, key := range []string{"prompt", "text", "name", "phase", "source", "reason", "status"} {
+		if s, ok := r.Data[key].(string); ok {
+			words = append(words, s)
 		}
 	}
-	return ""
+	if input, ok := r.Data["input"].(map[string]any); ok {
+		for _, key := range []string{"command", "file_path", "url", "description"} {
+			if s, ok := input[key].(string); ok {
+				words = append(words, s)
+				break
+			}
+		}
+	}
+	s := []rune(strings.Join(strings.Fields(strings.Join(words, " ")), " "))
+	if len(s) > 48 {
+		s = append(s[:47], '…')
+	}
+	return string(s)
 }

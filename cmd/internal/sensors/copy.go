@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"ways/actors/target/visible"
 	"ways/cmd/internal/cli"
@@ -33,7 +34,7 @@ func copySensor(env cli.Env, args []string) int {
 	if fs.NArg() != 2 {
 		return cli.WrongArgs(env, fs, "SENSOR and NEW-NAME")
 	}
-	d, res, err := load(env, *project)
+	d, res, err := load(env, project())
 	if err != nil {
 		return env.Fail("sensors copy", err)
 	}
@@ -63,7 +64,7 @@ func copySensor(env cli.Env, args []string) int {
 		return env.Fail("sensors copy", err)
 	}
 	fmt.Fprintf(env.Stdout, "wrote %s\n", visible.Line(path))
-	if fresh, ok := sensorIn(env, *project, name); ok {
+	if fresh, ok := sensorIn(env, project(), name); ok {
 		for _, r := range fresh.Rules {
 			fmt.Fprintf(env.Stdout, "%s/%s is %s; sends to %s\n", name, visible.Line(r.Name), stateOf(fresh, r), visible.Line(r.Destination()))
 		}
@@ -139,7 +140,7 @@ func toggle(env cli.Env, args []string, on bool) int {
 	}
 	f, err := files.NewReader().Read(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return env.Fail("sensors "+verb, fmt.Errorf("%s does not exist; make it from a shipped sensor: ways sensors copy SENSOR %s", path, name))
+		return env.Fail("sensors "+verb, missing(name, path))
 	}
 	if err != nil {
 		return env.Fail("sensors "+verb, err)
@@ -153,4 +154,12 @@ func toggle(env cli.Env, args []string, on bool) int {
 	}
 	fmt.Fprintf(env.Stdout, "%s is %sd\n", name, verb)
 	return cli.OK
+}
+
+// missing says what to do about a sensor that is no file of the user's.
+func missing(name, path string) error {
+	if slices.Contains(sensors.Shipped(), name) {
+		return fmt.Errorf("%s comes with ways and is off; make one of your own from it: ways sensors copy %s my-%s --enable", name, name, name)
+	}
+	return fmt.Errorf("there is no %s; ways sensors list shows what there is", visible.Line(path))
 }

@@ -41,20 +41,28 @@ func Verbs() []cli.Verb {
 	}
 }
 
-// projectFlag adds --project, the project whose sensors count.
-func projectFlag(fs *pflag.FlagSet, env cli.Env) *string {
-	fallback := env.Getenv("CLAUDE_PROJECT_DIR")
-	if fallback == "" {
-		if wd, err := os.Getwd(); err == nil {
-			fallback = wd
+// projectFlag adds --project, the project whose sensors count. What it returns
+// is to be asked once the flags are parsed.
+func projectFlag(fs *pflag.FlagSet, env cli.Env) func() string {
+	given := fs.String("project", "", "the project `DIR` whose own sensors count (default $CLAUDE_PROJECT_DIR, else the current directory)")
+	return func() string {
+		if fs.Changed("project") {
+			return *given
 		}
+		if dir := env.Getenv("CLAUDE_PROJECT_DIR"); dir != "" {
+			return dir
+		}
+		dir, _ := os.Getwd() // without one, no project counts
+		return dir
 	}
-	return fs.String("project", fallback, "the project `DIR` whose own sensors count")
 }
 
 // load compiles what applies to a project.
 func load(env cli.Env, project string) (dirs.Dirs, compile.Result, error) {
 	d, err := dirs.From(env.Getenv)
+	if err == nil && project != "" {
+		project, err = filepath.Abs(project)
+	}
 	if err != nil {
 		return d, compile.Result{}, err
 	}
@@ -73,7 +81,7 @@ func compileIndex(env cli.Env, args []string) int {
 	if err != nil {
 		return env.Fail("sensors compile", err)
 	}
-	res, err := publish.Publish(d, files.NewReader(), *project)
+	res, err := publish.Publish(d, files.NewReader(), project())
 	if err != nil {
 		return env.Fail("sensors compile", err)
 	}
@@ -98,7 +106,7 @@ type ruleView struct {
 }
 
 func views(set *sensors.Set) []ruleView {
-	var out []ruleView
+	out := []ruleView{}
 	for _, s := range set.Sensors {
 		var layers []string
 		for _, src := range s.Sources {
@@ -140,14 +148,14 @@ func list(env cli.Env, args []string) int {
 	if code, done := cli.Parse(env, fs, "Usage: ways sensors list [--json]\n\nLists every sensor and rule, and whether it runs.", args); done {
 		return code
 	}
-	_, res, err := load(env, *project)
+	_, res, err := load(env, project())
 	if err != nil {
 		return env.Fail("sensors list", err)
 	}
 	rules := views(res.Set)
 	if *asJSON {
 		return printJSON(env, map[string]any{
-			"rules": rules, "untrusted": res.Set.Untrusted, "problems": res.Problems,
+			"rules": rules, "untrusted": orEmpty(res.Set.Untrusted), "problems": orEmpty(res.Problems),
 		})
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
@@ -175,7 +183,7 @@ func list(env cli.Env, args []string) int {
 		fmt.Fprintf(env.Stdout, "not trusted, not read: %s\n", visible.Line(f))
 	}
 	if n := len(problem.Errors(res.Problems)); n > 0 {
-		fmt.Fprintf(env.Stdout, "\n%d problems; ways sensors lint names them\n", n)
+		fmt.Fprintf(env.Stdout, "\nfound wrong: %d; see: ways sensors lint\n", n)
 	}
 	return cli.OK
 }
@@ -190,7 +198,7 @@ func show(env cli.Env, args []string) int {
 	if fs.NArg() != 1 {
 		return cli.WrongArgs(env, fs, "one SENSOR or SENSOR/RULE")
 	}
-	_, res, err := load(env, *project)
+	_, res, err := load(env, project())
 	if err != nil {
 		return env.Fail("sensors show", err)
 	}
@@ -207,7 +215,7 @@ func show(env cli.Env, args []string) int {
 		}
 		rules = []sensors.Rule{r}
 	}
-	table := schema.New()
+	table := schema.NewTable(schema.Sensor())
 	if *asJSON {
 		type shown struct {
 			Rule     string            `json:"rule"`
@@ -223,7 +231,11 @@ func show(env cli.Env, args []string) int {
 	}
 	fmt.Fprintf(env.Stdout, "%s: %s\n", visible.Line(s.Name), visible.Line(s.Description))
 	for _, src := range s.Sources {
-		fmt.Fprintf(env.Stdout, "  %s %s\n", src.Layer, visible.Line(src.File))
+		where := src.File
+		if where == "" {
+			where = "comes with ways"
+		}
+		fmt.Fprintf(env.Stdout, "  %s: %s\n", src.Layer, visible.Line(where))
 	}
 	for _, r := range rules {
 		fmt.Fprintf(env.Stdout, "\n%s/%s is %s; sends to %s\n", visible.Line(s.Name), visible.Line(r.Name), stateOf(s, r), visible.Line(r.Destination()))
@@ -272,7 +284,7 @@ or file is refused.`
 			problems = append(problems, found...)
 		}
 	} else {
-		_, res, err := load(env, *project)
+		_, res, err := load(env, project())
 		if err != nil {
 			return env.Fail("sensors lint", err)
 		}
@@ -281,14 +293,11 @@ or file is refused.`
 	refused := len(problem.Errors(problems))
 	switch {
 	case *asJSON:
-		if problems == nil {
-			problems = []problem.Problem{}
-		}
-		if code := printJSON(env, problems); code != cli.OK {
+		if code := printJSON(env, orEmpty(problems)); code != cli.OK {
 			return code
 		}
 	case len(problems) == 0:
-		fmt.Fprintln(env.Stdout, "nothing to say")
+		fmt.Fprintln(env.Stdout, "nothing found: every sensor file that applies is valid")
 	default:
 		for _, p := range problems {
 			fmt.Fprintln(env.Stdout, visible.Line(p.String()))
@@ -298,6 +307,14 @@ or file is refused.`
 		return cli.Failed
 	}
 	return cli.OK
+}
+
+// orEmpty makes a nil list an empty array in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func printJSON(env cli.Env, v any) int {

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"ways/actors/target/visible"
@@ -31,18 +31,21 @@ import (
 
 const usage = `Usage: ways status [--json]
 
-Shows, in this order: whether the client is wired, what was refused, what each
-rule was handed and what became of it, and the sessions with a dispatcher.`
+Shows whether the client is wired, what was refused, which rules are on for this
+project, what each rule was handed and what became of it since the first record,
+and the sessions that have a dispatcher or something waiting.`
 
 // View is the status as JSON. Its shape is stable: fields are added, never
 // renamed or removed.
 type View struct {
-	Wiring    Wiring                   `json:"wiring"`
-	Problems  []problem.Problem        `json:"problems"`
-	Untrusted []string                 `json:"untrusted"`
-	Refused   map[tally.Reason]uint64  `json:"hook_refusals"`
-	Rules     map[string]counters.Rule `json:"rules"`
-	Sessions  []Session                `json:"sessions"`
+	Wiring    Wiring                  `json:"wiring"`
+	Problems  []problem.Problem       `json:"problems"`
+	Untrusted []string                `json:"untrusted"`
+	Refused   map[tally.Reason]uint64 `json:"hook_refusals"`
+	// On lists the rules that run for this project.
+	On       []string                 `json:"rules_on"`
+	Rules    map[string]counters.Rule `json:"rules"`
+	Sessions []Session                `json:"sessions"`
 	// Past counts the sessions without a dispatcher and without anything waiting.
 	Past int `json:"past_sessions"`
 }
@@ -101,7 +104,7 @@ func Run(env cli.Env, args []string) int {
 
 // Gather reads everything that status shows.
 func Gather(env cli.Env, d dirs.Dirs) (View, error) {
-	v := View{Wiring: inspect(env), Rules: map[string]counters.Rule{}, Problems: []problem.Problem{}, Untrusted: []string{}, Sessions: []Session{}}
+	v := View{Wiring: inspect(env), Rules: map[string]counters.Rule{}, Problems: []problem.Problem{}, Untrusted: []string{}, Sessions: []Session{}, On: []string{}}
 	project := env.Getenv("CLAUDE_PROJECT_DIR")
 	if project == "" {
 		project, _ = os.Getwd()
@@ -112,6 +115,9 @@ func Gather(env cli.Env, d dirs.Dirs) (View, error) {
 	}
 	v.Problems = append(v.Problems, res.Problems...)
 	v.Untrusted = append(v.Untrusted, res.Set.Untrusted...)
+	for _, r := range res.Plan.Rules {
+		v.On = append(v.On, r.ID)
+	}
 	if v.Refused, err = tally.Counts(d); err != nil {
 		return v, err
 	}
@@ -252,30 +258,36 @@ func (v View) print(env cli.Env) {
 		}
 	}
 	for _, f := range v.Untrusted {
-		fmt.Fprintf(out, "not trusted, not read: %s\n", visible.Line(f))
+		fmt.Fprintf(out, "not read, since the project is not trusted: %s\n", visible.Line(f))
 	}
 	for _, r := range slices.Sorted(maps.Keys(v.Refused)) {
 		fmt.Fprintf(out, "hook events refused, %s: %d\n", r, v.Refused[r])
 	}
-	if len(v.Rules) == 0 {
-		fmt.Fprintln(out, "\nno rule was handed anything yet")
+	if len(v.On) == 0 {
+		fmt.Fprintln(out, "no rule is on here; turn one on: ways sensors copy tool-audit my-audit --enable")
 	} else {
-		fmt.Fprintln(out)
+		fmt.Fprintf(out, "on here: %s\n", visible.Line(strings.Join(v.On, ", ")))
+	}
+	fmt.Fprintln(out)
+	if len(v.Rules) > 0 {
 		v.printRules(env)
+		fmt.Fprintln(out)
 	}
 	v.printSessions(env)
 }
 
 func (v View) printRules(env cli.Env) {
-	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "matched\tdelivered\tfailed\ttimed out\tkilled\trefused\tdropped\tspooled\tsince\t  rule\t")
 	ids := slices.Sorted(maps.Keys(v.Rules))
+	width := len("RULE")
+	for _, id := range ids {
+		width = max(width, len(visible.Line(id)))
+	}
+	fmt.Fprintf(env.Stdout, "%-*s  MATCHED  DELIVERED  FAILED  TIMED OUT  KILLED  REFUSED  DROPPED  SPOOLED  SINCE\n", width, "RULE")
 	for _, id := range ids {
 		r := v.Rules[id]
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t  %s\t\n", r.Matched, r.Delivered, r.Failed, r.TimedOut,
-			r.Killed, r.Refused, r.Dropped, r.Waiting, clock(r.Since), visible.Line(id))
+		fmt.Fprintf(env.Stdout, "%-*s  %7d  %9d  %6d  %9d  %6d  %7d  %7d  %7d  %s\n", width, visible.Line(id), r.Matched, r.Delivered,
+			r.Failed, r.TimedOut, r.Killed, r.Refused, r.Dropped, r.Waiting, clock(r.Since))
 	}
-	w.Flush()
 	for _, id := range ids {
 		if r := v.Rules[id]; r.LastError != "" {
 			fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", visible.Line(id), visible.Line(r.LastError), clock(r.LastErrorAt))
@@ -284,7 +296,6 @@ func (v View) printRules(env cli.Env) {
 }
 
 func (v View) printSessions(env cli.Env) {
-	fmt.Fprintln(env.Stdout)
 	for _, s := range v.Sessions {
 		state := "no dispatcher"
 		if s.Running {
@@ -299,7 +310,7 @@ func (v View) printSessions(env cli.Env) {
 		}
 		fmt.Fprintln(env.Stdout)
 	}
-	fmt.Fprintf(env.Stdout, "%d past sessions\n", v.Past)
+	fmt.Fprintf(env.Stdout, "sessions that ended, with nothing waiting: %d\n", v.Past)
 }
 
 func clock(t time.Time) string {
