@@ -72,7 +72,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	defer stopRules()
 
 	list := &roster{
-		load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
+		dir: d.Dir, load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
 		log: d.Log, stage: rules, running: map[string]*running{},
 	}
 	spool := intake.New(intake.Options{

@@ -27,6 +27,7 @@ type Targets func(r plan.Rule) (target.Target, error)
 // roster turns plans into running rule actors. The spool actor owns it: its
 // methods are called from there alone.
 type roster struct {
+	dir      string
 	load     func(project string) (plan.Plan, uint64, error)
 	targets  Targets
 	masker   *redact.Masker
@@ -54,7 +55,7 @@ func (r *roster) Run(ctx context.Context, p plan.Plan) ([]intake.Selected, []str
 	want := map[string][]byte{}
 	for _, rl := range p.Rules {
 		key, err := json.Marshal(rl)
-		if err == nil && rl.Mode == plan.Async {
+		if err == nil {
 			want[rl.ID] = key
 		}
 	}
@@ -88,12 +89,9 @@ func (r *roster) Run(ctx context.Context, p plan.Plan) ([]intake.Selected, []str
 // start makes a rule's actor run under a supervisor of its own.
 func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running, error) {
 	sel := intake.Selected{ID: rl.ID, Sections: rl.Sections}
-	if rl.Where != nil {
-		cond, err := where.Compile(rl.Where, rl.MatchAny)
-		if err != nil {
-			return nil, fmt.Errorf("its condition: %w", err)
-		}
-		sel.Where = cond.Match
+	var err error
+	if sel.Where, err = condition(rl); err != nil {
+		return nil, err
 	}
 	if rl.Delivery == plan.BestEffort {
 		sel.Cap = rl.Queue
@@ -102,12 +100,12 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 	if err != nil {
 		return nil, fmt.Errorf("its target: %w", err)
 	}
-	seal := r.masker.Seal
-	if rl.Redact == plan.RedactNone {
-		seal = redact.Plain
+	dir := ""
+	if rl.Mode == plan.Blocking {
+		dir = r.dir
 	}
 	a := rule.New(rule.Options{
-		ID: rl.ID, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: seal,
+		ID: rl.ID, Dir: dir, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker),
 		Watchdog: r.watchdog, Meter: r.meter, Acks: r.acks, Log: r.log,
 	})
 	sel.Actor = a
@@ -131,4 +129,24 @@ func (r *roster) observe(ctx context.Context, id string, e Exit) {
 	}
 	r.log.Error().Str("actor", e.Actor).Str("rule", id).Str("panic", e.Panic).Bytes("stack", e.Stack).Msg("rule panicked")
 	r.meter.Panicked(ctx, id, "the rule's actor panicked: "+e.Panic)
+}
+
+// condition compiles a rule's condition; nil when it has none.
+func condition(rl plan.Rule) (func([]byte) bool, error) {
+	if rl.Where == nil {
+		return nil, nil
+	}
+	cond, err := where.Compile(rl.Where, rl.MatchAny)
+	if err != nil {
+		return nil, fmt.Errorf("its condition: %w", err)
+	}
+	return cond.Match, nil
+}
+
+// sealOf is how a rule's payloads are made.
+func sealOf(rl plan.Rule, m *redact.Masker) rule.Seal {
+	if rl.Redact == plan.RedactNone {
+		return redact.Plain
+	}
+	return m.Seal
 }

@@ -27,6 +27,7 @@ import (
 	"ways/hooks/launch"
 	"ways/hooks/record"
 	"ways/hooks/spool"
+	"ways/hooks/ticket"
 )
 
 // Window is how many records wait in memory for one rule.
@@ -354,7 +355,7 @@ func (r *run) next() (spool.Frame, error) {
 // false, with the frame kept, when a healthy rule is full for the moment.
 func (r *run) handOut(f spool.Frame) bool {
 	now := time.Now()
-	section := sectionOf(f.JSON)
+	section := delivery.SectionOf(f.JSON)
 	for _, rs := range r.order {
 		if f.Seq <= rs.at.Seq {
 			continue // from before a restart, or the rule's first record: done
@@ -395,7 +396,7 @@ func (r *run) advance(to spool.Cursor) {
 // follow loads the index again when the frame was selected under another one.
 // An error: there are no rules to go on with, so the frame must not be passed.
 func (r *run) follow(f spool.Frame) error {
-	project := stringField(f.JSON, "project")
+	project := delivery.StringField(f.JSON, "project")
 	if f.Generation == r.satisfied && project == r.project {
 		return nil
 	}
@@ -505,6 +506,13 @@ func (r *run) save() error {
 		return err
 	}
 	r.dirty = false
+	done := r.read.Seq
+	for _, c := range cur.Rules {
+		done = min(done, c.Seq)
+	}
+	if err := ticket.Reclaim(r.Dir, done); err != nil {
+		return err
+	}
 	freed, err := spool.Reclaim(r.Dir, oldest)
 	if freed > 0 {
 		r.Log.Debug().Int64("bytes", freed).Msg("spool space given back")

@@ -143,7 +143,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		if f.Seq <= rs.at.Seq {
 			continue
 		}
-		if !rs.matches(sectionOf(f.JSON), f.JSON) {
+		if !rs.matches(delivery.SectionOf(f.JSON), f.JSON) {
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
 			r.dirty = true
 			continue

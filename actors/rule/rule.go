@@ -40,7 +40,10 @@ type Options struct {
 	ID      string
 	Timeout time.Duration
 	// Window is how many records wait in memory.
-	Window   int
+	Window int
+	// Dir is the session's directory, for a rule whose records the hook's own
+	// process may have handed out already; empty for an async rule.
+	Dir      string
 	Target   target.Target
 	Seal     Seal
 	Watchdog Watchdog
@@ -97,21 +100,30 @@ func (r *Rule) Serve(ctx context.Context) error {
 		if r.tries > maxPanics {
 			r.Meter.Lost(ctx, r.ID, target.Refused, "panic",
 				fmt.Sprintf("record %d brought the rule down %d times and was given up", r.hand.Seq, maxPanics))
-		} else {
-			r.dispatch(context.WithoutCancel(ctx))
+		} else if err := r.dispatch(ctx); err != nil {
+			return errors.Join(err, r.Target.Close())
 		}
 		r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand.Seq})
 		r.hand = nil
 	}
 }
 
-// dispatch sends the record in hand once.
-func (r *Rule) dispatch(ctx context.Context) {
+// dispatch sends the record in hand once, unless the hook's own process is known
+// to be finished with it. An error: ctx ended before that was known.
+func (r *Rule) dispatch(ctx context.Context) error {
 	it := *r.hand
+	if r.Dir != "" {
+		finished, err := r.takeOver(ctx, &it)
+		if finished || err != nil {
+			return err
+		}
+	}
+	// Once begun it is finished, within the rule's timeout.
+	ctx = context.WithoutCancel(ctx)
 	record, err := it.Record()
 	if err != nil {
 		r.lost(ctx, it, &target.Error{Kind: target.Refused, Reason: "spool", Err: err})
-		return
+		return nil
 	}
 	body := r.Seal(record, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
@@ -121,9 +133,14 @@ func (r *Rule) dispatch(ctx context.Context) {
 	release()
 	if err != nil {
 		r.lost(ctx, it, err)
-		return
+		return nil
 	}
-	r.Meter.Delivered(ctx, r.ID, body.Counts())
+	r.delivered(ctx, it, body.Counts())
+	return nil
+}
+
+func (r *Rule) delivered(ctx context.Context, it delivery.Item, masked map[string]int) {
+	r.Meter.Delivered(ctx, r.ID, masked)
 	if r.said != "" {
 		r.Log.Info().Str("rule", r.ID).Uint64("seq", it.Seq).Int("failed_before", r.unsaid+1).Msg("delivered again")
 		r.said, r.unsaid = "", 0

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"ways/hooks/dirs"
@@ -19,6 +20,7 @@ import (
 	"ways/hooks/record"
 	"ways/hooks/spool"
 	"ways/hooks/tally"
+	"ways/hooks/ticket"
 )
 
 // Marker is the environment variable that every consumer we run is given. A
@@ -63,6 +65,8 @@ type hook struct {
 	dirs dirs.Dirs
 	// event is the hook event's name, once known.
 	event string
+	// tickets are the records that blocking rules may want.
+	tickets []ticket.Ticket
 }
 
 // Run takes one hook event. It returns when the process may exit with 0; it
@@ -184,16 +188,22 @@ func (h *hook) handle(raw []byte) {
 	if !ok {
 		return
 	}
-	want := idx.Async & possible
+	want := (idx.Async | idx.Blocking) & possible
 	dir := h.dirs.Session(ev.Session)
+	var res spool.Result
 	if want != 0 {
-		if !h.append(dir, ev, project, want, idx.Generation) {
+		var ok bool
+		if res, ok = h.append(dir, ev, project, want, idx); !ok {
 			return
 		}
 		h.wake(dir, ev.Session)
 	}
 	if ev.Name == "SessionEnd" {
 		launch.Wake(dir, launch.Ended)
+	}
+	if len(h.tickets) > 0 {
+		h.takeRest()
+		h.block(ev, project, res)
 	}
 }
 
@@ -224,11 +234,11 @@ func (h *hook) index(project string) (index.Header, bool) {
 
 // append puts the event's records into the session's spool. It reports whether
 // there is something for the dispatcher to do.
-func (h *hook) append(dir string, ev payload.Event, project string, want record.Set, generation uint64) bool {
+func (h *hook) append(dir string, ev payload.Event, project string, want record.Set, idx index.Header) (spool.Result, bool) {
 	now := h.Now()
 	req := spool.Request{
 		Key: eventKey(ev), Window: otherWindow,
-		Generation: generation, Now: now, Wait: lockWait,
+		Generation: idx.Generation, Now: now, Wait: lockWait,
 		Build: func(inTurn bool) []spool.Draft {
 			var drafts []spool.Draft
 			for _, d := range record.FromEvent(ev, record.Context{Time: now, Project: project, InTurn: inTurn}, want) {
@@ -243,19 +253,49 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 	if ev.Name == "UserPromptSubmit" && ev.PromptID != "" {
 		req.Turn = sum64([]byte(ev.PromptID))
 	}
+	if idx.Blocking.Intersects(want) {
+		req.Claim = func(first, last uint64) {
+			var err error
+			if h.tickets, err = ticket.Claim(dir, first, last); err != nil {
+				// The dispatcher hands the records out instead, without the wait.
+				h.refuse(tally.BlockFailed, "detail", err.Error())
+			}
+		}
+	}
 	res, err := spool.Append(dir, req)
 	switch {
 	case err != nil:
 		h.refuse(tally.Unwritten, "detail", err.Error())
-		return false
+		return res, false
 	case res.Duplicate:
 		h.refuse(tally.Duplicate)
-		return false
+		return res, false
 	case res.Inbox:
 		h.refuse(tally.Inbox, "session", dirs.SessionName(ev.Session))
-		return true
+		return res, true
 	}
-	return res.First != 0
+	return res, res.First != 0
+}
+
+// block becomes the operator binary, which hands the records to the blocking
+// rules and waits (design §8). It returns only when that cannot be: the
+// dispatcher then takes the records over.
+func (h *hook) block(ev payload.Event, project string, res spool.Result) {
+	args := []string{
+		h.operator(), "sensors", "block", "--session=" + ev.Session, "--project=" + project,
+		"--first=" + strconv.FormatUint(res.First, 10),
+		"--segment=" + strconv.FormatUint(res.At.Segment, 10), "--offset=" + strconv.FormatInt(res.At.Offset, 10),
+	}
+	for _, t := range h.tickets {
+		fd, err := t.Keep()
+		if err != nil {
+			h.refuse(tally.BlockFailed, "detail", err.Error())
+			return
+		}
+		args = append(args, "--ticket-fd="+strconv.Itoa(fd))
+	}
+	err := syscall.Exec(h.operator(), args, launch.Environment(h.Env))
+	h.refuse(tally.BlockFailed, "detail", err.Error())
 }
 
 // wake tells the session's dispatcher of the record, or starts one.

@@ -35,6 +35,9 @@ type Request struct {
 	Turn uint64
 	// Build makes the records. inTurn says that Turn is the running turn's.
 	Build func(inTurn bool) []Draft
+	// Claim, when set, is called with the numbers the records get, under the
+	// lock and before they are written.
+	Claim func(first, last uint64)
 	// Generation is the index generation the records were selected under.
 	Generation uint64
 	// Now is when the hook saw the event; Wait bounds the wait for the lock.
@@ -80,7 +83,7 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 		return Result{Duplicate: true}, nil
 	}
 	drafts := req.Build(req.Turn != 0 && req.Turn == s.turn)
-	res, err := s.write(dir, drafts, req.Generation)
+	res, err := s.write(dir, drafts, req)
 	if err != nil {
 		s.unwritten += uint64(len(drafts))
 		err = fmt.Errorf("%w: %w", ErrUnwritten, err)
@@ -99,7 +102,7 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 }
 
 // write appends the drafts' frames to the active segment.
-func (s *state) write(dir string, drafts []Draft, generation uint64) (Result, error) {
+func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	if len(drafts) == 0 {
 		return Result{}, nil
 	}
@@ -119,7 +122,10 @@ func (s *state) write(dir string, drafts []Draft, generation uint64) (Result, er
 	for _, d := range drafts {
 		seq++
 		rec = d.Append(rec[:0], seq)
-		buf = appendFrame(buf, seq, generation, rec)
+		buf = appendFrame(buf, seq, req.Generation, rec)
+	}
+	if req.Claim != nil {
+		req.Claim(s.seq+1, seq)
 	}
 	if n, err := seg.Write(buf); err != nil {
 		if n > 0 {

@@ -37,6 +37,7 @@ const (
 	IndexFailed  Reason = "index_failed"
 	LaunchFailed Reason = "launch_failed"
 	Panic        Reason = "panic"
+	BlockFailed  Reason = "block_failed"
 )
 
 // Reasons lists every reason; its order is the order of the counter file's
@@ -45,6 +46,7 @@ func Reasons() []Reason {
 	return []Reason{
 		Empty, NotObject, Truncated, InvalidJSON, TooLarge, Stalled, NoSession, NoEvent,
 		UnknownEvent, Duplicate, Inbox, Unwritten, IndexFailed, LaunchFailed, Panic,
+		BlockFailed,
 	}
 }
 

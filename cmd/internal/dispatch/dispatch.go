@@ -141,22 +141,24 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, idle time.Dura
 	return supervisor.Dispatcher{
 		Dir: dir, Session: session, Lock: lock, Idle: idle, Masker: masker, Log: log,
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
-		Targets: func(r plan.Rule) (target.Target, error) { return wayOut(env, d, r) },
+		Targets: targets(env, d),
 	}.Run(ctx)
 }
 
 // errNoTarget is returned for a plan of a newer build.
 var errNoTarget = errors.New("a target that this build does not know")
 
-// wayOut makes a rule's target.
-func wayOut(env cli.Env, d dirs.Dirs, r plan.Rule) (target.Target, error) {
-	switch {
-	case r.Target.File != nil:
-		return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv})
-	case r.Target.HTTP != nil:
-		return http.New(*r.Target.HTTP, http.Options{Getenv: env.Getenv, Version: env.Version})
-	case r.Target.Command != nil:
-		return command.New(*r.Target.Command, command.Options{Home: d.Home, Getenv: env.Getenv})
+// targets makes rules' ways out.
+func targets(env cli.Env, d dirs.Dirs) supervisor.Targets {
+	return func(r plan.Rule) (target.Target, error) {
+		switch {
+		case r.Target.File != nil:
+			return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv})
+		case r.Target.HTTP != nil:
+			return http.New(*r.Target.HTTP, http.Options{Getenv: env.Getenv, Version: env.Version})
+		case r.Target.Command != nil:
+			return command.New(*r.Target.Command, command.Options{Home: d.Home, Getenv: env.Getenv})
+		}
+		return nil, errNoTarget
 	}
-	return nil, errNoTarget
 }

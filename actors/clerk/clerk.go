@@ -1,0 +1,116 @@
+// Package clerk is the actor that writes down, on the tickets of a hook event's
+// records, what became of each with each blocking rule. Rules take it for their
+// meter and for the spool actor.
+package clerk
+
+import (
+	"context"
+
+	"ways/actors/delivery"
+	"ways/actors/target"
+	"ways/hooks/ticket"
+)
+
+// Clerk is the actor.
+type Clerk struct {
+	mailbox chan func(*book)
+}
+
+// book is the clerk's own state.
+type book struct {
+	// said is what each rule has said of the record it is at.
+	said map[string]delivery.Outcome
+	open map[delivery.Done]entry
+	// waiting is told when nothing is open.
+	waiting []chan<- struct{}
+}
+
+type entry struct {
+	begun  delivery.Outcome
+	ticket ticket.Ticket
+}
+
+// New returns a clerk with nothing open.
+func New() *Clerk { return &Clerk{mailbox: make(chan func(*book), 16)} }
+
+// String names the actor.
+func (c *Clerk) String() string { return "clerk" }
+
+// Serve writes until ctx ends.
+func (c *Clerk) Serve(ctx context.Context) error {
+	b := &book{said: map[string]delivery.Outcome{}, open: map[delivery.Done]entry{}}
+	for {
+		select {
+		case do := <-c.mailbox:
+			do(b)
+			if len(b.open) == 0 {
+				for _, w := range b.waiting {
+					close(w)
+				}
+				b.waiting = nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (c *Clerk) send(ctx context.Context, do func(*book)) {
+	select {
+	case c.mailbox <- do:
+	case <-ctx.Done():
+	}
+}
+
+// Begin writes down that a rule is about to be handed a record. An error is the
+// ticket's: nothing was written, and the record is not to be handed out.
+func (c *Clerk) Begin(begun delivery.Outcome, seq uint64, t ticket.Ticket) error {
+	if err := begun.Note(t); err != nil {
+		return err
+	}
+	c.mailbox <- func(b *book) {
+		b.open[delivery.Done{Rule: begun.Rule, Seq: seq}] = entry{begun, t}
+	}
+	return nil
+}
+
+// Wait returns when every record begun is finished; ctx's cause when that is not
+// so in time.
+func (c *Clerk) Wait(ctx context.Context) error {
+	all := make(chan struct{})
+	c.send(ctx, func(b *book) { b.waiting = append(b.waiting, all) })
+	select {
+	case <-all:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Delivered is what a rule says when its consumer accepted the record.
+func (c *Clerk) Delivered(ctx context.Context, rule string, masked map[string]int) {
+	c.send(ctx, func(b *book) { b.said[rule] = delivery.Outcome{Redacted: masked} })
+}
+
+// Lost is what a rule says when its consumer did not.
+func (c *Clerk) Lost(ctx context.Context, rule string, kind target.Kind, reason, words string) {
+	c.send(ctx, func(b *book) {
+		b.said[rule] = delivery.Outcome{Kind: string(kind), Reason: reason, Words: words}
+	})
+}
+
+// Done writes what the rule said last on the record's ticket.
+func (c *Clerk) Done(ctx context.Context, d delivery.Done) {
+	c.send(ctx, func(b *book) {
+		e, ok := b.open[d]
+		if !ok {
+			return
+		}
+		o := b.said[d.Rule]
+		o.Rule, o.RuleSeq, o.Finished = d.Rule, e.begun.RuleSeq, true
+		// A note that cannot be written leaves the record to the dispatcher: it is
+		// handed out twice rather than not at all.
+		_ = o.Note(e.ticket)
+		delete(b.open, d)
+	})
+}
