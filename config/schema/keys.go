@@ -155,12 +155,12 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].delivery", Type: Choice, Choices: []string{"best_effort", "at_least_once"}, Default: "best_effort", Scope: all,
 			Short: "What is promised about a record.",
-			Long:  "`best_effort`: delivered within the timeout, or counted as lost. `at_least_once`: kept until the consumer accepts it.",
+			Long:  "`best_effort`: delivered within the timeout, or counted as lost. `at_least_once`: kept until the consumer accepts it. `at_least_once` is not available in this version: such a rule is refused.",
 		},
 		{
 			Name: "rules[].chain", Type: Bool, Default: "false", Scope: all,
 			Short: "Whether the rule's records form a hash chain.",
-			Long:  "With a `file` target in `jsonl` format only.",
+			Long:  "With a `file` target in `jsonl` format only. `chain: true` is not available in this version: such a rule is refused.",
 		},
 		{
 			Name: "rules[].redact", Type: Choice, Choices: []string{"secrets", "none"}, Default: "secrets", Scope: all,
