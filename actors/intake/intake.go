@@ -285,8 +285,20 @@ func (r *run) restore() error {
 	if _, err := spool.TakeInbox(r.Dir, lockWait); err != nil {
 		r.Log.Error().Err(err).Msg("inbox not taken in")
 	}
-	if r.live, err = spool.LastSeq(r.Dir, lockWait); err != nil {
+	r.live, err = spool.LastSeq(r.Dir, lockWait)
+	switch {
+	case err != nil:
 		r.Log.Warn().Err(err).Msg("last sequence number unknown")
+	case r.live < r.saved:
+		// The log was cut back behind the cursors (a power cut: they are flushed,
+		// records are not). Numbers up to saved are given anew, so being past them
+		// says nothing.
+		r.Log.Error().Uint64("last", r.live).Uint64("cursor", r.saved).
+			Msg("the spool ends before the cursors; what it holds is delivered again")
+		r.read, r.saved = spool.Cursor{}, 0
+		for id, c := range r.parked {
+			r.parked[id] = spool.Cursor{RuleSeq: c.RuleSeq}
+		}
 	}
 	r.head = spool.NewReader(r.Dir, r.read.At)
 	return nil
@@ -309,9 +321,11 @@ func (r *run) step() (more, progress bool, err error) {
 		var damage *spool.Damage
 		switch {
 		case errors.Is(err, spool.ErrWait):
-			if took, err := spool.TakeInbox(r.Dir, lockWait); err != nil {
+			took, err := spool.TakeInbox(r.Dir, lockWait)
+			if err != nil {
 				r.Log.Error().Err(err).Msg("inbox not taken in")
-			} else if took > 0 {
+			}
+			if took > 0 {
 				return true, true, nil
 			}
 			return false, progress, nil
@@ -383,6 +397,14 @@ func (r *run) handOut(f spool.Frame) bool {
 		}
 	}
 	r.stalled = nil
+	switch section {
+	case record.SessionEnd:
+		// The wake-up that says the same rings nowhere when this record is what
+		// the dispatcher was started for.
+		r.ending = true
+	case record.SessionStart:
+		r.ending = false
+	}
 	r.Meter.Read(r.ctx, 1, 0)
 	r.advance(spool.Cursor{Seq: f.Seq, At: f.Next})
 	return true
@@ -564,7 +586,7 @@ func (r *run) leave() (bool, error) {
 	if err := r.Meter.Flush(r.ctx); err != nil {
 		return false, err
 	}
-	if err := r.Lock.Close(); err != nil {
+	if err := launch.Release(r.Lock); err != nil {
 		return false, err
 	}
 	// A hook that could not get the append lock may have put a record in the inbox

@@ -52,9 +52,10 @@ func (r *run) begin(s Selected, f spool.Frame) *ruleState {
 	}
 	rs.at = spool.Cursor{Seq: f.Seq - 1, At: f.At}
 	if r.order == nil {
-		// The first plan of this life: what the spool still holds behind the last
-		// save may be from before the dispatcher died.
-		rs.at.Seq = min(rs.at.Seq, r.saved)
+		// The first plan of this life. What lies in front of the last save is there
+		// for slower rules; what lies behind it may be this rule's, from before the
+		// dispatcher died.
+		rs.at.Seq = max(rs.at.Seq, r.saved)
 	}
 	return rs
 }

@@ -110,6 +110,11 @@ func (m *Meter) Flush(ctx context.Context) error {
 // stopped nobody does, and the change is lost with the process.
 func (m *Meter) send(ctx context.Context, change func(*counters.Session)) {
 	select {
+	case m.mailbox <- change: // also when ctx has ended: the meter stops last
+		return
+	default:
+	}
+	select {
 	case m.mailbox <- change:
 	case <-ctx.Done():
 	}

@@ -89,6 +89,9 @@ func (r *Rule) TryOffer(it delivery.Item) bool {
 func (r *Rule) Serve(ctx context.Context) error {
 	for {
 		if r.hand == nil {
+			if err := ctx.Err(); err != nil {
+				return errors.Join(err, r.Target.Close()) // select would pick either
+			}
 			select {
 			case <-ctx.Done():
 				return errors.Join(ctx.Err(), r.Target.Close())

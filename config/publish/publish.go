@@ -30,7 +30,7 @@ var ErrUnsettled = errors.New("sensor files keep changing")
 // files are in the result; an error means that no index was written.
 func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, error) {
 	env := compile.Env{ConfigDir: d.Config, Home: d.Home, Reader: reader}
-	for range tries {
+	for try := range tries {
 		began := time.Now()
 		res, err := compile.Compile(env, project)
 		if err != nil {
@@ -43,6 +43,11 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 			time.Sleep(tick - age)
 			continue
 		}
+		// Times alone do not tell of what went away, or of a symbolic link that
+		// leads elsewhere now.
+		if changed(res.Inputs, header.Inputs, try == 0) {
+			continue
+		}
 		body, err := json.Marshal(res.Plan)
 		if err != nil {
 			return res, fmt.Errorf("encode the plan: %w", err)
@@ -51,6 +56,19 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 		return res, err
 	}
 	return compile.Result{}, ErrUnsettled
+}
+
+// changed reports whether an input is no longer what was read. One that is there
+// and was not read may have appeared since, or be unreadable; which of the two
+// shows when all is read again, so it counts only the first time.
+func changed(read []compile.Input, now []index.Input, first bool) bool {
+	for i, in := range read {
+		was := index.Seen(now[i].Kind, in.Path, in.Info)
+		if was != now[i] && (was.Present || first) {
+			return true
+		}
+	}
+	return false
 }
 
 // newest is the latest time of any input. A time far in the future (a clock that

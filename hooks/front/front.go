@@ -34,6 +34,8 @@ const (
 	stall = 3 * time.Second
 	// drainStall is how long a refused payload's writer may stay silent.
 	drainStall = 250 * time.Millisecond
+	// drainMost bounds a drain: a writer that never ends is left to its EPIPE.
+	drainMost = 5 * time.Second
 	// lockWait is how long a hook waits for the append lock; past it the record
 	// goes to the inbox. SessionEnd hooks have 1.5 s in all.
 	lockWait = 500 * time.Millisecond
@@ -75,10 +77,10 @@ func Run(p Process) {
 	h := &hook{Process: p}
 	d, err := dirs.From(p.Getenv)
 	idle := time.AfterFunc(stall, func() {
+		defer p.Exit() // also when the counting panics
 		if err == nil {
 			h.refuse(tally.Stalled)
 		}
-		p.Exit()
 	})
 	progress := func() { idle.Reset(stall) }
 	defer func() {
@@ -88,11 +90,13 @@ func Run(p Process) {
 		}
 	}()
 	h.dirs = d
+	raw, readErr := payload.Read(p.Stdin, progress)
 	if err != nil || p.Getenv(Marker) != "" {
-		h.drain(idle)
+		if readErr != nil {
+			h.drain(idle)
+		}
 		return
 	}
-	raw, readErr := payload.Read(p.Stdin, progress)
 	if readErr != nil {
 		h.drain(idle)
 		h.refusePayload(readErr, len(raw))
@@ -123,9 +127,12 @@ func (h *hook) drain(idle *time.Timer) {
 		})
 	}()
 	silence := time.NewTimer(drainStall)
+	enough := time.After(drainMost)
 	for {
 		select {
 		case <-done:
+			return
+		case <-enough:
 			return
 		case <-alive:
 			silence.Reset(drainStall)
@@ -210,23 +217,31 @@ func (h *hook) handle(raw []byte) {
 // index reads the project's index, compiled anew when one of its files changed.
 func (h *hook) index(project string) (index.Header, bool) {
 	path := h.dirs.Index(project)
-	idx, err := index.Read(path)
-	if err == nil && idx.Stale() == "" {
-		return idx, true
-	}
-	runErr := launch.Run(launch.Command{
+	compile := launch.Command{
 		Path: h.operator(), Args: []string{"sensors", "compile", "--project=" + project}, Env: h.Env,
-	})
-	fresh, readErr := index.Read(path)
+	}
+	var runErr error
+	// Twice, since another hook's compilation, begun before the change, may put
+	// its index over the one that was just made.
+	for range 2 {
+		idx, err := index.Read(path)
+		if err == nil && idx.Stale() == "" {
+			return idx, true
+		}
+		if runErr = launch.Run(compile); runErr != nil {
+			break
+		}
+	}
+	idx, err := index.Read(path)
 	switch {
-	case runErr == nil && readErr == nil:
-		return fresh, true
-	case readErr == nil:
+	case err == nil && runErr == nil:
+		return idx, true
+	case err == nil:
 		// An older plan is better than none: it is what held until now.
 		h.refuse(tally.IndexFailed, "detail", runErr.Error(), "used", "the last index")
-		return fresh, true
+		return idx, true
 	case runErr == nil:
-		runErr = readErr
+		runErr = err
 	}
 	h.refuse(tally.IndexFailed, "detail", runErr.Error(), "used", "none")
 	return index.Header{}, false
@@ -266,7 +281,8 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 	switch {
 	case err != nil:
 		h.refuse(tally.Unwritten, "detail", err.Error())
-		return res, false
+		h.tickets = nil // what was written of the event is the dispatcher's
+		return res, res.First != 0
 	case res.Duplicate:
 		h.refuse(tally.Duplicate)
 		return res, false

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,11 +64,27 @@ func Look(kind Kind, path string) Input {
 		}
 		break
 	}
-	in.Present, in.Dev, in.Ino = true, uint64(st.Dev), st.Ino
-	if kind != Root {
-		in.Size, in.Mtime, in.Ctime = st.Size, mtime(&st), ctime(&st)
+	in.fill(&st)
+	return in
+}
+
+// Seen is Look for a file that was stat'ed already, when it was read. A nil info
+// is an absent input.
+func Seen(kind Kind, path string, info fs.FileInfo) Input {
+	in := Input{Kind: kind, Path: path}
+	if info != nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			in.fill(st)
+		}
 	}
 	return in
+}
+
+func (in *Input) fill(st *syscall.Stat_t) {
+	in.Present, in.Dev, in.Ino = true, uint64(st.Dev), st.Ino
+	if in.Kind != Root {
+		in.Size, in.Mtime, in.Ctime = st.Size, mtime(st), ctime(st)
+	}
 }
 
 // Header is what the hook reads.

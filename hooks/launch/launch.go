@@ -54,6 +54,13 @@ func TryLock(dir string) (*os.File, error) {
 	}
 }
 
+// Release gives a dispatcher lock back. Closing is not enough: the hook that
+// handed the lock down may not have closed its own descriptor yet, and until it
+// did, others would believe that a dispatcher runs.
+func Release(lock *os.File) error {
+	return errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
+}
+
 // Adopt takes over a dispatcher lock that a hook handed down as descriptor fd.
 // It marks the descriptor close-on-exec before anything else: a consumer that
 // inherited it would hold the lock after the dispatcher died, and none would
@@ -87,25 +94,30 @@ func Wake(dir string, what byte) {
 	_ = syscall.Close(fd)
 }
 
-// Listen opens the wake FIFO, making it when there is none. It is held for
-// writing too, so that the last writer's exit is no end of file.
+// Listen makes a new wake FIFO and opens it. It is new each time, so that a
+// dispatcher on its way out, which may still have the last one open, takes no
+// byte that is meant for this one. It is held for writing too, so that the last
+// writer's exit is no end of file.
 func Listen(dir string) (*os.File, error) {
 	path := filepath.Join(dir, wakeName)
-	info, err := os.Lstat(path)
-	if err == nil && info.Mode().Type() != os.ModeNamedPipe {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("%s is no FIFO and cannot be removed: %w", path, err)
-		}
-		err = os.ErrNotExist
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("make the wake FIFO: %w", err)
 	}
-	if err != nil {
-		if err := syscall.Mkfifo(path, 0o600); err != nil && !errors.Is(err, syscall.EEXIST) {
-			return nil, fmt.Errorf("make %s: %w", path, err)
-		}
+	if err := syscall.Mkfifo(fresh, 0o600); err != nil {
+		return nil, fmt.Errorf("make %s: %w", fresh, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	// Opened before it has its name: who finds it there finds a listener.
+	f, err := os.OpenFile(fresh, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the wake FIFO: %w", err)
+	}
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		_ = os.Remove(path) // rename puts nothing in a directory's place
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("make the wake FIFO: %w", err)
 	}
 	return f, nil
 }

@@ -69,6 +69,9 @@ type Event struct {
 // escapes are kept. Errors wrap one of the sentinels above.
 func Parse(raw []byte) (Event, error) {
 	raw, repaired := repair(raw)
+	if len(raw) > MaxBytes {
+		return Event{}, ErrTooLarge // a byte that is no UTF-8 becomes three
+	}
 	ev := Event{Raw: raw, Repaired: repaired}
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	tok, err := dec.ReadToken()

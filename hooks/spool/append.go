@@ -15,9 +15,12 @@ import (
 // SegmentBytes is the size at which the next append begins a new segment.
 const SegmentBytes = 8 << 20
 
-// ErrUnwritten is returned when the records could not be written (a full disk,
+// ErrUnwritten is returned when records could not be written (a full disk,
 // say). They are counted in the state, which needs no new space.
 var ErrUnwritten = errors.New("records not written")
+
+// errTooLong is the reason for a record that no frame can hold.
+var errTooLong = errors.New("record longer than a frame can be")
 
 // Draft is a record without its number; record.Draft is one.
 type Draft interface {
@@ -61,7 +64,8 @@ type Result struct {
 // Append gives the records their numbers and appends them, as one write. It
 // makes the session directory when there is none. When the lock stays held for
 // Wait it leaves the records in the inbox. Errors: ErrUnwritten and others that
-// name the file; the records are then counted, not stored.
+// name the file; the records that the result gives no number are then counted,
+// not stored.
 func Append(dir string, req Request) (Result, error) {
 	f, err := lockAppend(dir, req.Wait)
 	if errors.Is(err, ErrLocked) {
@@ -84,10 +88,15 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 	}
 	drafts := req.Build(req.Turn != 0 && req.Turn == s.turn)
 	res, err := s.write(dir, drafts, req)
+	written := 0
+	if res.First != 0 {
+		written = int(res.Last - res.First + 1)
+	}
 	if err != nil {
-		s.unwritten += uint64(len(drafts))
+		s.unwritten += uint64(len(drafts) - written)
 		err = fmt.Errorf("%w: %w", ErrUnwritten, err)
-	} else {
+	}
+	if err == nil || written > 0 {
 		if req.Key != 0 {
 			s.note(req.Key, req.Now)
 		}
@@ -106,6 +115,9 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	if len(drafts) == 0 {
 		return Result{}, nil
 	}
+	if err := checkSizes(drafts); err != nil {
+		return Result{}, err
+	}
 	seg, size, err := s.openActive(dir)
 	if err != nil {
 		return Result{}, err
@@ -116,6 +128,7 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	for _, d := range drafts {
 		total += d.Size() + frameOverhead
 	}
+	ends := make([]int, 0, len(drafts)) // of the frames, in buf
 	buf := make([]byte, 0, total)
 	seq := s.seq
 	var rec []byte
@@ -123,20 +136,42 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 		seq++
 		rec = d.Append(rec[:0], seq)
 		buf = appendFrame(buf, seq, req.Generation, rec)
+		ends = append(ends, len(buf))
 	}
 	if req.Claim != nil {
 		req.Claim(s.seq+1, seq)
 	}
-	if n, err := seg.Write(buf); err != nil {
-		if n > 0 {
-			// Under the lock these bytes are ours alone, so they can go.
-			err = errors.Join(err, seg.Truncate(size))
+	n, err := seg.Write(buf)
+	if err != nil {
+		// What is whole stays: the reader may have seen it. A frame is whole also
+		// without the newline at its end. Under the lock the bytes behind it are
+		// ours alone, so they can go.
+		whole, keep := 0, 0
+		for whole < len(ends) && n >= ends[whole]-1 {
+			keep = min(n, ends[whole])
+			whole++
 		}
-		return Result{}, err
+		if n > keep {
+			err = errors.Join(err, seg.Truncate(size+int64(keep)))
+		}
+		if whole == 0 {
+			return Result{}, err
+		}
+		seq, n = s.seq+uint64(whole), keep
 	}
 	res := Result{First: s.seq + 1, Last: seq, At: Position{s.segment, size}}
-	s.seq, s.end = seq, size+int64(len(buf))
-	return res, nil
+	s.seq, s.end = seq, size+int64(n)
+	return res, err
+}
+
+// checkSizes refuses records that no reader would take for one.
+func checkSizes(drafts []Draft) error {
+	for _, d := range drafts {
+		if d.Size()+frameOverhead > MaxFrame {
+			return errTooLong
+		}
+	}
+	return nil
 }
 
 // frameOverhead is more than a frame's header and a number's digits take.
@@ -206,16 +241,21 @@ func (s *state) catchUp(f *os.File) (int64, error) {
 	return size, nil
 }
 
-// recoverState rebuilds a lost state from the segments. It happens once in a
+// recoverState rebuilds a lost state from the segments, and from the cursors,
+// which alone know the last number once the segments were given back (and which
+// alone were flushed, should the power have failed). It happens once in a
 // session's life (the first append) or after damage.
 func recoverState(dir string) state {
 	var s state
+	if c, err := LoadCursors(dir); err == nil {
+		s.seq = c.Read.Seq
+	}
 	names, err := segments(dir)
 	if err != nil || len(names) == 0 {
 		return s
 	}
-	last := names[len(names)-1]
-	s.seq, s.segment = last-1, last
+	s.segment = names[len(names)-1]
+	s.seq = max(s.seq, s.segment-1)
 	return s
 }
 

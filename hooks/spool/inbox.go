@@ -29,6 +29,9 @@ func leaveInInbox(dir string, req Request) error {
 	if len(drafts) == 0 {
 		return nil
 	}
+	if err := checkSizes(drafts); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
+	}
 	var body []byte
 	for _, d := range drafts {
 		one, two := d.Append(nil, 1), d.Append(nil, 2)
