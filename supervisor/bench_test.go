@@ -23,6 +23,7 @@ import (
 	"ways/hooks/record"
 	"ways/hooks/redact"
 	"ways/hooks/spool"
+	"ways/metrics/events"
 	"ways/supervisor"
 )
 
@@ -69,7 +70,7 @@ func drain(tb testing.TB, dir string, p plan.Plan, targets supervisor.Targets) {
 		tb.Fatal(err)
 	}
 	err = supervisor.Dispatcher{
-		Dir: dir, Session: "bench", Lock: lock, Idle: 20 * time.Millisecond, Masker: masker, Log: zerolog.Nop(),
+		Dir: dir, Session: "bench", Lock: lock, Idle: 20 * time.Millisecond, Masker: masker, Log: zerolog.Nop(), Events: events.NewLog(filepath.Dir(filepath.Dir(dir))),
 		Load:    func(string) (plan.Plan, uint64, error) { return p, 1, nil },
 		Targets: targets,
 	}.Run(context.Background())

@@ -15,6 +15,7 @@ import (
 	"ways/actors/watchdog"
 	"ways/config/plan"
 	"ways/hooks/redact"
+	"ways/metrics/events"
 )
 
 // stopSlack is what stopping takes beyond the dispatches in flight.
@@ -37,14 +38,16 @@ type Dispatcher struct {
 	// Targets makes the ways out.
 	Targets Targets
 	Masker  *redact.Masker
-	Log     zerolog.Logger
+	// Events is the log that outlives the session.
+	Events events.Log
+	Log    zerolog.Logger
 }
 
 // Run dispatches until the session's spool has been empty for Idle, or ctx ends:
 // then what is in flight is finished within its rule's timeout, and the
 // positions are saved. An error means that the tree could not go on.
 func (d Dispatcher) Run(ctx context.Context) error {
-	count := meter.New(d.Dir, d.Session, d.Log)
+	count := meter.New(d.Dir, d.Session, d.Events, d.Log)
 	dog := watchdog.New()
 	over := make(chan error, 1)
 	observe := func(e Exit) {
@@ -59,6 +62,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 
 	base := newStage("base", d.Log, stopSlack, service{count, d.report})
 	defer base.stop(d.Log)
+	count.Happened(context.Background(), events.DispatcherStart, "")
 	guard := newStage("guard", d.Log, stopSlack, service{dog, d.report})
 	defer guard.stop(d.Log)
 	rules := newStage("rules", d.Log, MaxTimeout+2*stopSlack)
@@ -98,6 +102,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 		spool.Pause(pausing)
 		cancel()
 		stopRules()
+		count.Happened(context.Background(), events.DispatcherEnd, "told to stop")
 		return nil
 	}
 }

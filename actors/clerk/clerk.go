@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"ways/actors/delivery"
-	"ways/actors/target"
 	"ways/hooks/ticket"
 )
 
@@ -93,9 +92,9 @@ func (c *Clerk) Delivered(ctx context.Context, rule string, masked map[string]in
 }
 
 // Lost is what a rule says when its consumer did not.
-func (c *Clerk) Lost(ctx context.Context, rule string, kind target.Kind, reason, words string) {
+func (c *Clerk) Lost(ctx context.Context, rule string, loss delivery.Loss) {
 	c.send(ctx, func(b *book) {
-		b.said[rule] = delivery.Outcome{Kind: string(kind), Reason: reason, Words: words}
+		b.said[rule] = delivery.Outcome{Kind: string(loss.Kind), Reason: loss.Reason, Words: loss.Words, Took: loss.Took}
 	})
 }
 

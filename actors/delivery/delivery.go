@@ -6,7 +6,9 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"ways/actors/target"
 	"ways/hooks/spool"
 )
 
@@ -63,6 +65,17 @@ type Rule interface {
 type Done struct {
 	Rule string
 	Seq  uint64
+}
+
+// Loss is a record that a rule's consumer did not get.
+type Loss struct {
+	Kind   target.Kind
+	Reason string
+	// Words say what happened, without secrets.
+	Words string
+	Seq   uint64
+	// Took is how long the dispatch lasted.
+	Took time.Duration
 }
 
 // Acks is where rules say that they are done.

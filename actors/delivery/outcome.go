@@ -3,6 +3,7 @@ package delivery
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"ways/hooks/ticket"
 )
@@ -20,6 +21,8 @@ type Outcome struct {
 	Kind   string `json:"kind,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Words  string `json:"words,omitempty"`
+	// Took is how long the dispatch lasted.
+	Took time.Duration `json:"took_ns,omitempty"`
 	// Redacted counts what was masked.
 	Redacted map[string]int `json:"redacted,omitempty"`
 }

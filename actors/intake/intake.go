@@ -28,6 +28,7 @@ import (
 	"ways/hooks/record"
 	"ways/hooks/spool"
 	"ways/hooks/ticket"
+	"ways/metrics/events"
 )
 
 // Window is how many records wait in memory for one rule.
@@ -79,6 +80,8 @@ type Meter interface {
 	Waiting(ctx context.Context, rule string, n uint64, since time.Time)
 	// Describe notes where each rule sends, and for which project.
 	Describe(ctx context.Context, project string, targets map[string]string)
+	// Happened notes an event of the dispatcher itself.
+	Happened(ctx context.Context, kind, reason string)
 	// Flush returns when all of it is on disk.
 	Flush(ctx context.Context) error
 }
@@ -583,6 +586,9 @@ func (r *run) leave() (bool, error) {
 	if err := r.save(); err != nil {
 		return false, err
 	}
+	// Said before it is certain: once the lock is given up, the session's files
+	// may be another dispatcher's.
+	r.Meter.Happened(r.ctx, events.DispatcherEnd, "idle")
 	if err := r.Meter.Flush(r.ctx); err != nil {
 		return false, err
 	}

@@ -3,15 +3,20 @@
 package meter
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"ways/actors/delivery"
 	"ways/actors/target"
 	"ways/metrics/counters"
+	"ways/metrics/events"
 )
 
 // saveEvery bounds how often the counters are written while they change.
@@ -21,24 +26,78 @@ const saveEvery = time.Second
 type Meter struct {
 	dir     string
 	log     zerolog.Logger
-	mailbox chan func(*counters.Session)
+	record  events.Log
+	mailbox chan func(*book)
 	flushes chan chan error
 	// counts survives a restart of Serve; only Serve touches it.
 	counts *counters.Session
 }
 
 // New returns the meter of a session directory, going on from the counters that
-// an earlier dispatcher left there.
-func New(dir, session string, log zerolog.Logger) *Meter {
+// an earlier dispatcher left there. What goes wrong is told to the event log too.
+func New(dir, session string, record events.Log, log zerolog.Logger) *Meter {
 	counts, err := counters.Load(dir)
 	if err != nil {
 		counts = counters.New(session, time.Now())
 	}
 	return &Meter{
-		dir: dir, log: log, counts: counts,
-		mailbox: make(chan func(*counters.Session), 1024),
+		dir: dir, log: log, record: record, counts: counts,
+		mailbox: make(chan func(*book), 1024),
 		flushes: make(chan chan error),
 	}
+}
+
+// book is what one life of Serve works on.
+type book struct {
+	*counters.Session
+	// happened are the events since the last save. Equal ones are one, with a
+	// count, so that a consumer that is down writes a line a second and no more.
+	happened map[events.Event]*happening
+}
+
+type happening struct {
+	seq   uint64
+	count uint64
+	took  time.Duration
+	words string
+}
+
+// note adds one event, or n more of one that is there.
+func (b *book) note(e events.Event, seq, n uint64, took time.Duration, words string) {
+	h := b.happened[e]
+	if h == nil {
+		h = &happening{seq: seq}
+		b.happened[e] = h
+	}
+	h.count += n
+	h.took, h.words = took, words
+}
+
+// take returns the events since the last time, in a stable order.
+func (b *book) take() []events.Event {
+	var out []events.Event
+	for e, h := range b.happened {
+		e.Session, e.Project, e.Detail = b.Session.Session, b.Project, h.words
+		e.Count = strconv.FormatUint(h.count, 10)
+		if h.seq > 0 {
+			e.Seq = strconv.FormatUint(h.seq, 10)
+		}
+		if h.took > 0 {
+			e.Duration = strconv.FormatFloat(float64(h.took)/float64(time.Millisecond), 'f', 3, 64)
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b events.Event) int {
+		return cmp.Or(cmp.Compare(a.Sensor, b.Sensor), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Reason, b.Reason))
+	})
+	clear(b.happened)
+	return out
+}
+
+// about is an event of a rule.
+func about(kind, rule, reason string) events.Event {
+	sensor, name, _ := strings.Cut(rule, "/")
+	return events.Event{Event: kind, Sensor: sensor, Rule: name, Reason: reason}
 }
 
 // String names the actor.
@@ -46,12 +105,16 @@ func (m *Meter) String() string { return "meter" }
 
 // Serve counts until ctx ends, and writes what is left then.
 func (m *Meter) Serve(ctx context.Context) error {
+	b := &book{m.counts, map[events.Event]*happening{}}
 	dirty := false
 	var timer <-chan time.Time
 	save := func() error {
 		timer = nil
 		if !dirty {
 			return nil
+		}
+		if err := m.record.Append(time.Now(), b.take()...); err != nil {
+			m.log.Error().Err(err).Msg("events not written")
 		}
 		err := counters.Save(m.dir, m.counts, time.Now())
 		if err != nil {
@@ -61,8 +124,8 @@ func (m *Meter) Serve(ctx context.Context) error {
 		dirty = false
 		return nil
 	}
-	apply := func(change func(*counters.Session)) {
-		change(m.counts)
+	apply := func(change func(*book)) {
+		change(b)
 		dirty = true
 		if timer == nil {
 			timer = time.After(saveEvery)
@@ -108,7 +171,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 
 // send hands a change over. The meter always takes it soon; after the tree has
 // stopped nobody does, and the change is lost with the process.
-func (m *Meter) send(ctx context.Context, change func(*counters.Session)) {
+func (m *Meter) send(ctx context.Context, change func(*book)) {
 	select {
 	case m.mailbox <- change: // also when ctx has ended: the meter stops last
 		return
@@ -122,7 +185,7 @@ func (m *Meter) send(ctx context.Context, change func(*counters.Session)) {
 
 // Matched counts a record handed to a rule.
 func (m *Meter) Matched(ctx context.Context, rule string) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Matched++
 		if r.Since.IsZero() {
@@ -133,16 +196,19 @@ func (m *Meter) Matched(ctx context.Context, rule string) {
 
 // Read counts records and damage seen in the spool.
 func (m *Meter) Read(ctx context.Context, records, damaged uint64) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		s.Records += records
 		s.Damaged += damaged
+		if damaged > 0 {
+			s.note(events.Event{Event: events.Damage}, 0, damaged, 0, "")
+		}
 	})
 }
 
 // Delivered counts a record that a rule's consumer accepted, and what was masked
 // in it.
 func (m *Meter) Delivered(ctx context.Context, rule string, masked map[string]int) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Delivered++
 		for kind, n := range masked {
@@ -155,26 +221,32 @@ func (m *Meter) Delivered(ctx context.Context, rule string, masked map[string]in
 }
 
 // Lost counts a record that a rule's consumer did not get.
-func (m *Meter) Lost(ctx context.Context, rule string, kind target.Kind, reason, words string) {
-	m.send(ctx, func(s *counters.Session) {
+func (m *Meter) Lost(ctx context.Context, rule string, loss delivery.Loss) {
+	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
-		switch kind {
+		kind := events.Failure
+		switch loss.Kind {
 		case target.Refused, target.Unauthorized:
 			r.Refused++
+			kind = events.Refusal
 		case target.TimedOut:
 			r.TimedOut++
+			kind = events.Timeout
 		case target.Killed:
 			r.Killed++
+			kind = events.Kill
 		default:
 			r.Failed++
 		}
-		note(r, reason, words)
+		note(r, loss.Reason, loss.Words)
+		s.note(about(kind, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
 	})
 }
 
 // Dropped counts records that a rule had no room for.
 func (m *Meter) Dropped(ctx context.Context, rule, reason string, n uint64) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
+		s.note(about(events.Drop, rule, reason), 0, n, 0, "")
 		r := s.Rule(rule)
 		r.Dropped += n
 		if r.Reasons == nil {
@@ -186,10 +258,11 @@ func (m *Meter) Dropped(ctx context.Context, rule, reason string, n uint64) {
 
 // Panicked counts a restart of a rule's actor.
 func (m *Meter) Panicked(ctx context.Context, rule, words string) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Panics++
 		note(r, "panic", words)
+		s.note(about(events.Panic, rule, "panic"), 0, 1, 0, words)
 	})
 }
 
@@ -210,7 +283,7 @@ func note(r *counters.Rule, reason, words string) {
 
 // Waiting sets how many records wait for a rule and since when.
 func (m *Meter) Waiting(ctx context.Context, rule string, n uint64, since time.Time) {
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Waiting, r.WaitingSince = n, since.UTC()
 		if n == 0 {
@@ -219,10 +292,15 @@ func (m *Meter) Waiting(ctx context.Context, rule string, n uint64, since time.T
 	})
 }
 
+// Happened notes an event of the dispatcher itself.
+func (m *Meter) Happened(ctx context.Context, kind, reason string) {
+	m.send(ctx, func(s *book) { s.note(events.Event{Event: kind, Reason: reason}, 0, 1, 0, "") })
+}
+
 // Describe notes where rules send and for which project.
 func (m *Meter) Describe(ctx context.Context, project string, targets map[string]string) {
 	targets = maps.Clone(targets)
-	m.send(ctx, func(s *counters.Session) {
+	m.send(ctx, func(s *book) {
 		s.Project = project
 		for _, id := range slices.Sorted(maps.Keys(targets)) {
 			s.Rule(id).Target = targets[id]

@@ -32,7 +32,7 @@ type Watchdog interface {
 // Meter counts what becomes of records; the meter actor is one.
 type Meter interface {
 	Delivered(ctx context.Context, rule string, masked map[string]int)
-	Lost(ctx context.Context, rule string, kind target.Kind, reason, words string)
+	Lost(ctx context.Context, rule string, loss delivery.Loss)
 }
 
 // Options say what the actor works with.
@@ -101,8 +101,10 @@ func (r *Rule) Serve(ctx context.Context) error {
 		}
 		r.tries++
 		if r.tries > maxPanics {
-			r.Meter.Lost(ctx, r.ID, target.Refused, "panic",
-				fmt.Sprintf("record %d brought the rule down %d times and was given up", r.hand.Seq, maxPanics))
+			r.Meter.Lost(ctx, r.ID, delivery.Loss{
+				Kind: target.Refused, Reason: "panic", Seq: r.hand.Seq,
+				Words: fmt.Sprintf("record %d brought the rule down %d times and was given up", r.hand.Seq, maxPanics),
+			})
 		} else if err := r.dispatch(ctx); err != nil {
 			return errors.Join(err, r.Target.Close())
 		}
@@ -125,17 +127,18 @@ func (r *Rule) dispatch(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	record, err := it.Record()
 	if err != nil {
-		r.lost(ctx, it, &target.Error{Kind: target.Refused, Reason: "spool", Err: err})
+		r.lost(ctx, it, 0, &target.Error{Kind: target.Refused, Reason: "spool", Err: err})
 		return nil
 	}
 	body := r.Seal(record, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
+	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
 	err = r.Target.Deliver(guarded, target.Dispatch{
 		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: 1, Body: body,
 	})
 	release()
 	if err != nil {
-		r.lost(ctx, it, err)
+		r.lost(ctx, it, time.Since(began), err)
 		return nil
 	}
 	r.delivered(ctx, it, body.Counts())
@@ -152,13 +155,13 @@ func (r *Rule) delivered(ctx context.Context, it delivery.Item, masked map[strin
 
 // lost counts a record that did not arrive, and logs it unless the one before it
 // went the same way.
-func (r *Rule) lost(ctx context.Context, it delivery.Item, err error) {
+func (r *Rule) lost(ctx context.Context, it delivery.Item, took time.Duration, err error) {
 	kind, reason := target.KindOf(err), "unclassified"
 	var te *target.Error
 	if errors.As(err, &te) {
 		reason = te.Reason
 	}
-	r.Meter.Lost(ctx, r.ID, kind, reason, err.Error())
+	r.Meter.Lost(ctx, r.ID, delivery.Loss{Kind: kind, Reason: reason, Words: err.Error(), Seq: it.Seq, Took: took})
 	if reason == r.said {
 		r.unsaid++
 		return

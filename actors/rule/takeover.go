@@ -40,7 +40,7 @@ func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, 
 		r.delivered(ctx, *it, said.Redacted)
 		return true, nil
 	case found && said.Finished:
-		r.lost(ctx, *it, &target.Error{Kind: target.Kind(said.Kind), Reason: said.Reason, Err: errors.New(said.Words)})
+		r.lost(ctx, *it, said.Took, &target.Error{Kind: target.Kind(said.Kind), Reason: said.Reason, Err: errors.New(said.Words)})
 		return true, nil
 	case found:
 		it.RuleSeq = said.RuleSeq

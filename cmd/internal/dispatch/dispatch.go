@@ -27,6 +27,7 @@ import (
 	"ways/hooks/dirs"
 	"ways/hooks/launch"
 	"ways/hooks/redact"
+	"ways/metrics/events"
 	"ways/supervisor"
 )
 
@@ -139,7 +140,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, idle time.Dura
 	log.Info().Str("version", env.Version).Dur("idle", idle).Msg("dispatcher starts")
 	reader := files.NewReader()
 	return supervisor.Dispatcher{
-		Dir: dir, Session: session, Lock: lock, Idle: idle, Masker: masker, Log: log,
+		Dir: dir, Session: session, Lock: lock, Idle: idle, Masker: masker, Log: log, Events: events.NewLog(d.State),
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
 		Targets: targets(env, d),
 	}.Run(ctx)
