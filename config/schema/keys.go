@@ -107,7 +107,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].dispatch.http.headers", Type: Pairs, Max: 64, Scope: all,
 			Short: "Headers sent with every request.",
-			Long:  "In values, " + variables,
+			Long:  "They may replace `Host`, `Content-Type` and `User-Agent`, and none that frames the request or begins with `webhook-`. In values, " + variables,
 		},
 		{
 			Name: "rules[].dispatch.http.secret_env", Type: Text, Max: 255, Scope: all,
@@ -122,7 +122,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].dispatch.command.argv", Type: Texts, Max: 256, Required: true, Scope: all,
 			Short: "The program and its arguments.",
-			Long:  "Run directly, by no shell; the program is an absolute path, `~/` and a path, or a name to look up in PATH. With `input: args` arguments may hold placeholders: " + placeholders,
+			Long:  "Run directly, by no shell; the program is an absolute path, `~/` and a path, a path in `cwd`, or a name to look up in PATH. With `input: args` the arguments after it may hold placeholders: " + placeholders,
 		},
 		{
 			Name: "rules[].dispatch.command.input", Type: Choice, Choices: []string{"stdin", "args"}, Default: "stdin", Scope: all,
@@ -136,7 +136,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].dispatch.command.cwd", Type: Text, Max: 4096, Scope: all, Default: "/",
 			Short: "The program's working directory.",
-			Long:  "Absolute, or beginning with `~/`.",
+			Long:  "Absolute, or beginning with `~/`. " + variables,
 		},
 		{
 			Name: "rules[].mode", Type: Choice, Choices: []string{"async", "blocking"}, Default: "async", Scope: all,

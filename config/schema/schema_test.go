@@ -220,8 +220,15 @@ func TestEditDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"ab", "ba", 1},
-		{"kitten", "sitting", 3}, {"abcd", "badc", 2}, {strings.Repeat("a", 101), "a", 100},
+		{"", "", 0},
+		{"a", "", 1},
+		{"", "abc", 3},
+		{"abc", "abc", 0},
+		{"abc", "acb", 1},
+		{"ab", "ba", 1},
+		{"kitten", "sitting", 3},
+		{"abcd", "badc", 2},
+		{strings.Repeat("a", 101), "a", 100},
 	} {
 		if got := editDistance(row.a, row.b); got != row.want {
 			t.Errorf("%q, %q: %d, want %d", row.a, row.b, got, row.want)

@@ -160,11 +160,7 @@ func checkItem(key string, i int, text string) (message, hint string) {
 	switch {
 	case text == "":
 		return "the program has no name", "name it: an absolute path, ~/path, or a name to look up in PATH"
-	case strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "/"):
-		return "", ""
-	case strings.ContainsRune(text, '/'):
-		return fmt.Sprintf("the program %q is a relative path", text), "write an absolute path, or a name without / to look up in PATH"
-	case strings.ContainsAny(text, " \t\n"):
+	case !strings.ContainsRune(text, '/') && strings.ContainsAny(text, " \t\n"):
 		return fmt.Sprintf("the program %q holds a space", text), "no shell splits it: write each argument as an item of its own"
 	}
 	return "", ""
@@ -189,8 +185,7 @@ func checkPair(key, name, value string) (message, hint string) {
 		}
 	}
 	switch lower := strings.ToLower(name); {
-	case lower == "host", lower == "connection", lower == "content-length", lower == "content-type",
-		lower == "transfer-encoding", lower == "te", lower == "trailer", lower == "upgrade", lower == "expect",
+	case lower == "connection", lower == "content-length", lower == "transfer-encoding", lower == "te", lower == "trailer", lower == "upgrade", lower == "expect",
 		lower == "keep-alive", lower == "proxy-connection", strings.HasPrefix(lower, "webhook-"):
 		return fmt.Sprintf("the header %s is set by ways itself", name), "remove it"
 	}
@@ -232,7 +227,7 @@ func (p *parser) unknownField(f *field, pair yamlfile.Pair) {
 	warning := Problem{
 		File: p.doc.source.File, Line: pair.Key.Line, Col: pair.Key.Column,
 		Sensor: p.doc.name, Rule: p.rule.name, Key: f.key.Name,
-		Message:    fmt.Sprintf("no record has a field %q, so %s matches nothing", first, pair.Name),
+		Message:    fmt.Sprintf("a condition sees no field %q, so %s matches nothing", first, pair.Name),
 		Suggestion: "what the session said is under data, such as data.name or data.input.command",
 		Severity:   problem.Warning,
 	}
@@ -287,10 +282,18 @@ func check(r *Rule) []finding {
 			say(problem.Error, "dispatch.file.template", message, "")
 		}
 	}
-	if c := r.Target.Command; c != nil && c.Input == "args" {
-		for i, arg := range c.Argv {
+	if c := r.Target.Command; c != nil && len(c.Argv) > 0 {
+		program := c.Argv[0]
+		if c.Cwd == "" && strings.ContainsRune(program, '/') && program[0] != '/' && !strings.HasPrefix(program, "~/") {
+			say(problem.Error, "dispatch.command.argv", fmt.Sprintf("the program %q is a relative path, and there is no cwd", program),
+				"write an absolute path, a name without / to look up in PATH, or add cwd")
+		}
+		for i, arg := range c.Argv[1:] {
+			if c.Input != "args" {
+				break
+			}
 			if message := checkTemplate(arg); message != "" {
-				say(problem.Error, "dispatch.command.argv", fmt.Sprintf("argv[%d]: %s", i, message), "")
+				say(problem.Error, "dispatch.command.argv", fmt.Sprintf("argv[%d]: %s", i+1, message), "")
 			}
 		}
 	}
