@@ -39,6 +39,7 @@ func (s *scan) urlUser(start, end int) {
 			break
 		}
 	}
+	s.steps += stop - end
 	if at < 0 {
 		return
 	}
@@ -75,6 +76,10 @@ func sampleWord(b []byte) bool {
 	return false
 }
 
+// maxHeader bounds how far a header's value is looked at before it is judged,
+// in bytes; what is then masked goes on to the end of its last word.
+const maxHeader = 1 << 10
+
 // headerValue returns the value behind a header's name that ends at i: behind
 // a colon, or an equals sign or a comma in code, and a quote. end is the value's
 // quote, or the line's end.
@@ -107,13 +112,13 @@ func (s *scan) headerValue(i int) (start, end int, ok bool) {
 		}
 		q := t[i]
 		i++
-		end = s.lineEnd(i, 8<<10)
+		end = s.lineEnd(i, maxHeader)
 		if k := bytes.IndexByte(t[i:end], q); k >= 0 {
 			end = i + k
 		}
 		return i, end, true
 	}
-	end = s.lineEnd(i, 8<<10)
+	end = s.lineEnd(i, maxHeader)
 	if s.level == 0 {
 		end = min(end, s.stringEnd(i))
 	}
@@ -156,7 +161,7 @@ func (s *scan) authorization(_, end int) {
 	switch scheme {
 	case "bearer", "token", "apikey", "api-key", "key", "basic", "jwt", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
 		k := j
-		for k < stop && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
+		for k < len(t) && (k < stop || stop-i >= maxHeader && !isQuote(t[k])) && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
 			k++
 		}
 		kind := kindBearer
@@ -168,6 +173,9 @@ func (s *scan) authorization(_, end int) {
 			s.add(j, k, kind, kind, prioPlace)
 		}
 	case "oauth", "digest", "aws4-hmac-sha256", "hawk", "signature", "sharedkey", "sharedkeylite", "aws", "hmac", "google-oauth":
+		if stop-i >= maxHeader {
+			stop = s.runEnd(stop)
+		}
 		if v := bytes.TrimRight(t[j:stop], " \t"); len(v) >= 12 && !placeholder(v) && mixed(v) {
 			s.add(j, j+len(v), kindAuthorization, kindAuthorization, prioPlace)
 		}
@@ -214,6 +222,9 @@ func (s *scan) cookie(start, end int) {
 	}
 	if eq == i || eq >= stop || t[eq] != '=' {
 		return
+	}
+	if stop-i >= maxHeader {
+		stop = s.lineEnd(stop, 64<<10)
 	}
 	if set {
 		if k := bytes.IndexByte(t[i:stop], ';'); k >= 0 {
@@ -372,14 +383,50 @@ func (s *scan) curlUser(start, end int) {
 	}
 }
 
+// optionP masks the password of mysql's -pPASSWORD and sshpass's -p PASSWORD.
+func (s *scan) optionP(start, end int) {
+	if start < s.curlEnd {
+		return
+	}
+	t := s.text
+	stop := s.commandEnd(end)
+	s.curlEnd = stop
+	ssh := hasFold(t, start, "sshpass")
+	for i := end + 1; i+2 < stop; i++ {
+		if t[i] != '-' || t[i+1] != 'p' || t[i-1] != ' ' {
+			continue
+		}
+		j := i + 2
+		for ssh && j < stop && t[j] == ' ' {
+			j++
+		}
+		k := j
+		if isQuote(t[j]) {
+			j++
+			for k = j; k < stop && t[k] != t[j-1]; k++ {
+			}
+		} else {
+			for k < stop && !isSpace(t[k]) && !isQuote(t[k]) && t[k] != ';' && t[k] != '|' {
+				k++
+			}
+		}
+		if k-j >= 3 && !placeholder(t[j:k]) && t[j] != '-' {
+			s.add(j, k, kindUserOption, kindUserOption, prioPlace)
+		}
+		return
+	}
+}
+
 // commandEnd returns where the command line ends in which i stands: a line
 // break that no backslash continues.
 func (s *scan) commandEnd(i int) int {
 	t := s.text
 	stop := min(len(t), i+4<<10)
+	from := i
 	for i < stop && (t[i] != '\n' || i > 0 && t[i-1] == '\\') {
 		i++
 	}
+	s.steps += i - from
 	return i
 }
 
@@ -389,8 +436,18 @@ func (s *scan) secretManifest(start, end int) {
 	if start < s.manifestEnd {
 		return
 	}
+	if s.manifests == 0 {
+		s.manifests = 1
+		if bytes.Contains(bytes.ToLower(t), []byte("kind: secret")) || bytes.Contains(bytes.ToLower(t), []byte(`kind: "secret"`)) {
+			s.manifests = 2
+		}
+	}
+	if s.manifests == 1 {
+		return
+	}
 	// The kind stands within a few lines, before or behind.
-	around := bytes.ToLower(t[max(0, start-1500):min(len(t), end+1500)])
+	around := bytes.ToLower(t[max(0, start-800):min(len(t), end+800)])
+	s.steps += len(around)
 	if !bytes.Contains(around, []byte("kind: secret")) && !bytes.Contains(around, []byte(`kind: "secret"`)) {
 		return
 	}

@@ -22,6 +22,7 @@ func (s *scan) pemBegin(start, end int) {
 	}
 	body := end + label + len(pemDashes)
 	stop, runs := s.pemBody(body)
+	s.steps += stop - start
 	if hasFold(t, stop, "-----end") {
 		if close := bytes.Index(t[stop+8:min(len(t), stop+8+120)], []byte(pemDashes)); close >= 0 {
 			stop += 8 + close + len(pemDashes)

@@ -31,10 +31,12 @@ func (c class) kind() string {
 	return kindGeneric
 }
 
-// maxName bounds a name, maxValue a value, in bytes.
+// maxName bounds a name, maxValue a value, in bytes. A value longer than
+// longValue counts towards maxRefused.
 const (
-	maxName  = 96
-	maxValue = 4096
+	maxName   = 96
+	maxValue  = 4096
+	longValue = 256
 )
 
 // style is how a value stands behind its name.
@@ -80,8 +82,19 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	from, to, quoted, ok := s.value(at, st)
+	s.steps += to - lo
 	if !ok || from >= to {
 		return
+	}
+	if to-from > longValue {
+		if from >= s.valueEnd {
+			s.refused = 0
+		}
+		s.valueEnd = to
+		if s.refused++; s.refused > maxRefused {
+			s.add(from, to, kindUnscanned, kindUnscanned, prioGuess)
+			return
+		}
 	}
 	if quoted && lo > 0 && (isCodeEnd(t[from]) || isSpace(t[from])) && t[lo-1] == t[from-1] && (hi >= len(t) || t[hi] != t[lo-1]) {
 		if _, whole := s.opens(lo - 1); !whole {

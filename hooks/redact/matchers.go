@@ -25,6 +25,7 @@ func matcherWords() []matcherWord {
 		{matcher: (*scan).bearer, words: []string{"bearer"}},
 		{matcher: (*scan).basic, words: []string{"basic"}},
 		{matcher: (*scan).curlUser, words: []string{"curl"}},
+		{matcher: (*scan).optionP, words: []string{"mysql", "mariadb", "sshpass"}},
 		{matcher: (*scan).secretManifest, words: []string{"data:\n"}},
 		{matcher: (*scan).named, words: []string{"pass", "pwd", "secret", "token", "key", "cred", "auth"}},
 	}
@@ -67,7 +68,7 @@ func matcherKinds() []Kind {
 		{kindBearer, "the token behind `Bearer` or `Token`"},
 		{kindBasic, "the base64 behind `Basic`"},
 		{kindCookie, "the value of a `Cookie` or `Set-Cookie` header"},
-		{kindUserOption, "the password in curl's `-u user:password`"},
+		{kindUserOption, "the password in `curl -u user:password`, `mysql -p...` or `sshpass -p ...`"},
 		{kindManifest, "a value in the `data` or `stringData` of a Kubernetes Secret"},
 		{kindPassword, "a value assigned to a name that says password"},
 		{kindSecret, "a value assigned to a name that says secret or credential"},
@@ -81,9 +82,11 @@ func matcherKinds() []Kind {
 // lineEnd returns where the line of i ends, at most limit bytes on.
 func (s *scan) lineEnd(i, limit int) int {
 	stop := min(len(s.text), i+limit)
+	from := i
 	for i < stop && s.text[i] != '\n' && s.text[i] != '\r' {
 		i++
 	}
+	s.steps += i - from
 	return i
 }
 
@@ -138,14 +141,14 @@ func isBase64(c byte) bool {
 // cut off in its claims.
 func (s *scan) jwt(start, end int) {
 	t := s.text
-	if start > 0 && isBase64(t[start-1]) && t[start-1] != '/' {
+	if start > 0 && (isWord(t[start-1]) || t[start-1] == '-') {
 		return
 	}
 	i, dots := end, 0
 	part := start
 	for i < len(t) {
 		switch {
-		case isBase64(t[i]):
+		case isWord(t[i]) || t[i] == '-':
 		case t[i] == '.' && dots < 4 && (i-part >= 8 || dots >= 1):
 			dots++
 			part = i + 1
@@ -155,8 +158,8 @@ func (s *scan) jwt(start, end int) {
 		i++
 	}
 done:
+	s.steps += i - start
 	if dots == 0 || i-start < 36 {
-		s.covered = max(s.covered, start)
 		return
 	}
 	for i > start && t[i-1] == '.' && dots != 2 {

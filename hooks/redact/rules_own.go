@@ -195,8 +195,6 @@ func ownWindows() []rule {
 		{id: "signed-url", mode: modePrefix, keywords: []string{"sig=", "signature=", "x-amz-security-token="}, regex: `^(?i:sig|signature|x-amz-security-token)=([\w%+/=.~-]{20,1000})`, minLen: 24, after: 1040, entropy: 3},
 		{id: "nuget-password", mode: modeNear, keywords: []string{"cleartextpassword", `key="password"`}, regex: `(?i)<add key="(?:cleartext)?password"\s{0,8}value="([^"\n]{8,200})"`, before: 12, after: 240},
 		{id: "database-identified-by", mode: modeNear, keywords: []string{"identified by"}, regex: `(?i)identified by\s{1,4}(?:password\s{1,4})?['"]([^'"\n]{3,128})['"]`, before: 1, after: 180},
-		{id: "mysql-password-option", mode: modeNear, keywords: []string{"mysql", "mariadb"}, regex: `\b(?:mysql\w*|mariadb[\w-]*)[^\n|;&]{0,120}?\s-p([^\s'"$\-][^\s'"]{3,80})`, before: 2, after: 220},
-		{id: "sshpass-password", mode: modeNear, keywords: []string{"sshpass"}, regex: `sshpass\s{1,4}-p\s{0,4}['"]?([^\s'"$]{3,128})`, before: 1, after: 160},
 		{id: "pkcs8-key-body", mode: modeNear, keywords: []string{"IBADANBgkqhkiG9w0BAQEFAASC"}, regex: `\b(MII[A-Za-z0-9+/]{2,4}IBADANBgkqhkiG9w0BAQEFAASC[A-Za-z0-9+/=\s]{100,700})`, before: 12, after: 720},
 		{id: "wireguard-key", mode: modeNear, keywords: []string{"privatekey = ", "presharedkey = "}, regex: `(?i:privatekey|presharedkey) = ([A-Za-z0-9+/]{43}=)`, before: 1, after: 64},
 		{id: "facebook-app-token", mode: modePrefix, keywords: []string{"access_token="}, regex: `^access_token=(\d{13,17}\|[\w-]{20,45})`, minLen: 40, after: 90},

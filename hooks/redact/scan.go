@@ -13,11 +13,20 @@ const (
 	maxDepth = 4
 	// baseWork and workPerByte make the budget of bytes that regular
 	// expressions may be given in one scan.
-	baseWork    = 256 << 10
-	workPerByte = 8
+	baseWork    = 128 << 10
+	workPerByte = 3
+	// windowWeight is what a byte costs in a window, in which a match may
+	// begin anywhere, against one behind an anchor.
+	windowWeight = 4
 	// unscannedRun bounds what is masked in place of a rule that the budget
 	// did not reach, in bytes.
 	unscannedRun = 512
+	// maxRepeats is how many different secrets of one text are looked for
+	// elsewhere in it.
+	maxRepeats = 64
+	// maxRefused is how many names may claim overlapping long stretches of
+	// text as their value, in vain, before one is masked unread.
+	maxRefused = 16
 	// minRepeat is the least length of a secret whose other occurrences are
 	// masked as well, in bytes.
 	minRepeat = 8
@@ -55,10 +64,14 @@ type scan struct {
 	curlEnd int    // the end of the command line read last
 	// manifestEnd is the end of the Kubernetes Secret read last.
 	manifestEnd int
-	run0        int // runs of non-space bytes seen last: [run0, run1)
+	manifests   int8 // whether the text has a Kubernetes Secret: 0 not known, 1 no, 2 yes
+	valueEnd    int  // the end of the value that was refused last,
+	refused     int  // and how often a value with that end was
+	run0        int  // runs of non-space bytes seen last: [run0, run1)
 	run1        int
 
-	work   int // bytes given to regular expressions so far
+	work   int // bytes given to regular expressions so far, weighed
+	steps  int // bytes that matchers looked at so far
 	budget int
 
 	all []span // in doc.text
@@ -67,7 +80,7 @@ type scan struct {
 // run scans doc and returns the secrets in doc.text, in order, merged.
 func (s *scan) run() []span {
 	s.all = s.all[:0]
-	s.work = 0
+	s.work, s.steps = 0, 0
 	s.budget = baseWork + workPerByte*len(s.doc.text)
 	s.level = 0
 	s.pass(s.doc.text)
@@ -118,6 +131,7 @@ func (s *scan) merge() []span {
 func (s *scan) pass(text []byte) {
 	s.text, s.found = text, s.found[:0]
 	s.covered, s.nameEnd, s.curlEnd, s.manifestEnd, s.run0, s.run1 = 0, 0, 0, 0, 0, 0
+	s.valueEnd, s.refused, s.manifests = 0, 0, 0
 	a := s.m.words
 	next, firstOut := a.next, a.firstOut
 	st := uint32(0)
@@ -224,7 +238,7 @@ func (s *scan) assigned(n int, r *rule, start, end int) {
 func (s *scan) window(n int, r *rule, start, end int) {
 	from := max(start-r.before, s.covered)
 	to := min(len(s.text), end+r.after)
-	if !s.spend(to-from, start, end) {
+	if !s.spend(windowWeight*(to-from), start, end) {
 		return
 	}
 	// One byte more on the left keeps \b true to the text.
@@ -245,7 +259,7 @@ func (s *scan) window(n int, r *rule, start, end int) {
 			s.accept(n, r, l, loc, base)
 		}
 		at += max(loc[1]-min(at, 1), 1)
-		if !s.spend(len(win)-at, start, end) {
+		if !s.spend(windowWeight*(len(win)-at), start, end) {
 			return
 		}
 	}
@@ -308,14 +322,49 @@ func (s *scan) add(start, end int, kind, rule string, prio int8) {
 	s.covered = max(s.covered, end)
 }
 
-// masked reports whether text[start:end] is one of our own placeholders and
-// nothing else.
+// masked reports whether text[start:end] is made of our own placeholders: with
+// them taken away, no letter or digit is left. A placeholder in front of a
+// secret does not protect it.
 func (s *scan) masked(start, end int) bool {
-	t := s.text[start:end]
-	if len(t) < len(placeholderHead)+2 || t[len(t)-1] != ']' || string(t[:len(placeholderHead)]) != placeholderHead {
-		return false
+	any := false
+	i := start
+	for k := start - 1; k >= 0 && start-k < len(placeholderHead)+64; k-- {
+		if s.text[k] == '[' {
+			if k+s.placeholderAt(k) > start {
+				i = k
+			}
+			break
+		}
 	}
-	return s.m.kinds[string(t[len(placeholderHead):len(t)-1])]
+	for i < end {
+		if n := s.placeholderAt(i); n > 0 {
+			any = true
+			i += n
+			continue
+		}
+		if c := s.text[i]; isAlnum(c) || c >= 0x80 {
+			return false
+		}
+		i++
+	}
+	return any
+}
+
+// placeholderAt returns the length of the placeholder at i, or 0.
+func (s *scan) placeholderAt(i int) int {
+	if !hasPrefix(s.text, i, placeholderHead) {
+		return 0
+	}
+	from := i + len(placeholderHead)
+	for k := from; k < len(s.text) && k-from <= 64; k++ {
+		if s.text[k] == ']' {
+			if s.m.kinds[string(s.text[from:k])] {
+				return k + 1 - i
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // spend takes n bytes of regular expression work from the budget. When it is
@@ -345,6 +394,7 @@ func (s *scan) runEnd(start int) int {
 		i++
 	}
 	s.run0, s.run1 = start, i
+	s.steps += i - start
 	return i
 }
 
@@ -362,10 +412,11 @@ func (s *scan) repeats() {
 			continue
 		}
 		seen[string(secret)] = true
-		if len(seen) > 64 {
+		if len(seen) > maxRepeats {
 			return
 		}
 		first, last := secret[0], secret[len(secret)-1]
+		s.steps += len(s.text) / 8 // a vectored search
 		for at := 0; ; {
 			k := bytes.Index(s.text[at:], secret)
 			if k < 0 {

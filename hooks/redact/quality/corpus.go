@@ -93,7 +93,7 @@ func pick[T any](g gen, list []T) T { return list[g.IntN(len(list))] }
 
 // Corpus returns n records with a planted secret, the same for the same seed.
 func Corpus(seed uint64, n int) []Planted {
-	g := gen{rand.New(rand.NewPCG(seed, 6))}
+	g := newGen(seed)
 	tokens, assigned := Tokens(), Assigned()
 	out := make([]Planted, 0, n)
 	for i := range n {
