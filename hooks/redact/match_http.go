@@ -430,6 +430,20 @@ func (s *scan) commandEnd(i int) int {
 	return i
 }
 
+// manifestKind reports whether t says `kind: Secret`.
+func manifestKind(t []byte) bool {
+	for {
+		i := bytes.Index(t, []byte("ecret"))
+		if i < 0 {
+			return false
+		}
+		if hasFold(t, i-7, "kind: s") || hasFold(t, i-8, `kind: "s`) || hasFold(t, i-8, `kind: 's`) {
+			return true
+		}
+		t = t[i+5:]
+	}
+}
+
 // secretManifest masks the values of a Kubernetes Secret.
 func (s *scan) secretManifest(start, end int) {
 	t := s.text
@@ -438,7 +452,7 @@ func (s *scan) secretManifest(start, end int) {
 	}
 	if s.manifests == 0 {
 		s.manifests = 1
-		if bytes.Contains(bytes.ToLower(t), []byte("kind: secret")) || bytes.Contains(bytes.ToLower(t), []byte(`kind: "secret"`)) {
+		if manifestKind(t) {
 			s.manifests = 2
 		}
 	}
@@ -446,9 +460,9 @@ func (s *scan) secretManifest(start, end int) {
 		return
 	}
 	// The kind stands within a few lines, before or behind.
-	around := bytes.ToLower(t[max(0, start-800):min(len(t), end+800)])
+	around := t[max(0, start-800):min(len(t), end+800)]
 	s.steps += len(around)
-	if !bytes.Contains(around, []byte("kind: secret")) && !bytes.Contains(around, []byte(`kind: "secret"`)) {
+	if !manifestKind(around) {
 		return
 	}
 	line := start
