@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ways/cmd/e2e/internal/transcript"
 )
 
 // payload is what a hook was given on stdin.
@@ -19,16 +21,12 @@ type payload struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// recordHooks wires a hook that saves its stdin, on the events that the product is
-// wired on, and returns a function that reads what was saved.
-func recordHooks(t *testing.T, home string) func() []payload {
+// wireHook wires a shell script, with one argument, on the events that the
+// product is wired on, and returns the script's path.
+func wireHook(t *testing.T, home, body, arg string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "saved")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	script := filepath.Join(t.TempDir(), "save")
-	writeFile(t, script, []byte("#!/bin/sh\nexec cat >\"$1/$(date +%s%N)-$$.json\"\n"))
+	script := filepath.Join(t.TempDir(), "hook")
+	writeFile(t, script, []byte("#!/bin/sh\n"+body+"\n"))
 	if err := os.Chmod(script, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +36,7 @@ func recordHooks(t *testing.T, home string) func() []payload {
 		"SubagentStart", "SubagentStop", "SessionStart", "SessionEnd", "PreCompact",
 	} {
 		hooks[event] = []any{map[string]any{"matcher": "*", "hooks": []any{
-			map[string]any{"type": "command", "command": script, "args": []string{dir}, "timeout": 15},
+			map[string]any{"type": "command", "command": script, "args": []string{arg}, "timeout": 15},
 		}}}
 	}
 	settings, err := json.Marshal(map[string]any{"hooks": hooks})
@@ -46,7 +44,15 @@ func recordHooks(t *testing.T, home string) func() []payload {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(home, ".claude", "settings.json"), settings)
+	return script
+}
 
+// recordHooks wires a hook that saves its stdin, and returns a function that
+// reads what was saved.
+func recordHooks(t *testing.T, home string) func() []payload {
+	t.Helper()
+	dir := t.TempDir()
+	wireHook(t, home, `exec cat >"$1/$(date +%s%N)-$$.json"`, dir)
 	return func() []payload {
 		entries, err := os.ReadDir(dir) // in order of name, which is the time
 		if err != nil {
@@ -149,5 +155,31 @@ func driven(t *testing.T, mode subagentMode) {
 		for _, e := range r.model.Exchanges() {
 			t.Logf("%s %s %d %.100q %v", e.Method, e.Path, e.Status, e.Prompt, e.Err)
 		}
+	}
+}
+
+// TestNoisyHookLeavesTraces shows that the check for a hook's traces sees them:
+// one that prints, one that fails, and none from one that is silent.
+func TestNoisyHookLeavesTraces(t *testing.T) {
+	for _, row := range []struct {
+		name, body string
+		want       bool
+	}{
+		{"prints", "cat >/dev/null; echo noise", true},
+		{"fails", "cat >/dev/null; exit 1", true},
+		{"is silent", "cat >/dev/null", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, background)
+			script := wireHook(t, r.client.Home, row.body, "x")
+			_, res := r.run(t, `SCRIPT: [{"tool":"Bash","input":{"command":"echo hi"}},{"text":"over"}]`)
+			tr, err := transcript.Read(res.Transcript)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hookTraces(t, tr, script); (len(got) > 0) != row.want {
+				t.Errorf("traces %q, want some: %v", got, row.want)
+			}
+		})
 	}
 }

@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +29,7 @@ const lastWords = "that is all"
 
 // pollCommand is how the main agent passes the time while its subagents run in
 // the background. How often it does differs from run to run.
-const pollCommand = "sleep 0.1"
+const pollCommand = "sleep 0.3"
 
 // subagentMode says how the client runs subagents. Since 2.1.332 they run in the
 // background unless that is switched off; before, the main agent waited for each.
@@ -177,7 +179,7 @@ func busySession(t *testing.T, project string, mode subagentMode) (prompt string
 		poll := bash(pollCommand)
 		calls["Bash"]--
 		steps = append(steps, fakemodel.Step{
-			Tool: poll.Tool, Input: poll.Input,
+			Text: "not all are back yet", Tool: poll.Tool, Input: poll.Input,
 			Until: &fakemodel.Until{Text: "<status>completed</status>", Count: 3},
 		})
 	}
@@ -201,6 +203,39 @@ func transcripts(t *testing.T, res client.Result) []transcript.Transcript {
 		all = append(all, tr)
 	}
 	return all
+}
+
+// hookTraces lists the lines of a transcript that would not be there without a
+// hook: what it printed, how it failed, what it made the client do, its command.
+// The client's own line at the end of a turn, which names each hook that ran, is
+// none as long as it says that they were silent.
+func hookTraces(t *testing.T, tr transcript.Transcript, command string) []string {
+	t.Helper()
+	var traces []string
+	for line := range bytes.Lines(tr.Raw) {
+		var l struct {
+			Type       string `json:"type"`
+			Subtype    string `json:"subtype"`
+			Attachment struct {
+				Type string `json:"type"`
+			} `json:"attachment"`
+			HasOutput  bool              `json:"hasOutput"`
+			Errors     []json.RawMessage `json:"hookErrors"`
+			Prevented  bool              `json:"preventedContinuation"`
+			StopReason string            `json:"stopReason"`
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%s: %v", tr.Path, err)
+		}
+		if l.Subtype == "stop_hook_summary" && !l.HasOutput && len(l.Errors) == 0 && !l.Prevented && l.StopReason == "" {
+			continue
+		}
+		kind := l.Type + " " + l.Subtype + " " + l.Attachment.Type
+		if strings.Contains(kind, "hook") || bytes.Contains(line, []byte(command)) {
+			traces = append(traces, string(line))
+		}
+	}
+	return traces
 }
 
 // newSession returns a random UUID of version 4.
