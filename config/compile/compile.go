@@ -103,7 +103,7 @@ func Compile(env Env, project string) (Result, error) {
 		r.Problems = append(r.Problems, Problem{
 			File: file, Severity: problem.Warning,
 			Message: fmt.Sprintf("is not read: the project %s is not trusted", project),
-			Suggestion: fmt.Sprintf("if you trust every sensor file in it, add it in %s:\nways:\n  project_sensors:\n    - %s",
+			Suggestion: fmt.Sprintf("if you trust every sensor file in it, list it in %s, as ways: {project_sensors: [%q]}",
 				env.SettingsFile(), project),
 		})
 	}

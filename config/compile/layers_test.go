@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ways/config/files"
 	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/schema"
@@ -79,7 +80,7 @@ func TestProjectNeedsTrust(t *testing.T) {
 	}
 	for _, p := range r.Problems {
 		if p.Severity != problem.Warning || !strings.Contains(p.Message, "is not trusted") ||
-			!strings.Contains(p.Suggestion, "ways:\n  project_sensors:\n    - "+h.project) || !strings.Contains(p.Suggestion, h.env.SettingsFile()) {
+			!strings.Contains(p.Suggestion, `ways: {project_sensors: ["`+h.project+`"]}`) || !strings.Contains(p.Suggestion, h.env.SettingsFile()) {
 			t.Errorf("problem: %s", p)
 		}
 	}
@@ -226,10 +227,46 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
+// What a problem tells the user to write has the effect it promises, also for a
+// directory whose name YAML would trip over.
+func TestSuggestedTrustWorks(t *testing.T) {
+	h := newHome(t)
+	h.project = filepath.Join(h.env.Home, `a: "b" #[c], é`)
+	h.inProject("theirs", oneRule)
+	r := h.compile()
+	if len(r.Problems) != 1 {
+		t.Fatalf("problems: %v", r.Problems)
+	}
+	_, line, _ := strings.Cut(r.Problems[0].Suggestion, ", as ")
+	h.settings(line + "\n")
+	if r := h.compile(); !r.Trusted || ids(r) != "theirs/log" {
+		t.Errorf("after writing %s: %v", line, r.Problems)
+	}
+}
+
 func TestConfigDir(t *testing.T) {
 	for _, dir := range []string{"", "config"} {
 		if _, err := Compile(Env{ConfigDir: dir}, "/p"); !errors.Is(err, ErrConfigDir) {
 			t.Errorf("%q: %v", dir, err)
+		}
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	root := b.TempDir()
+	env := Env{ConfigDir: root, Home: root, Reader: files.NewReader()}
+	if err := os.Mkdir(env.UserSensors(), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 20 {
+		name := filepath.Join(env.UserSensors(), "s"+string(rune('a'+i))+".yaml")
+		if err := os.WriteFile(name, []byte(oneRule), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if r, err := Compile(env, root); err != nil || len(r.Plan.Rules) != 20 {
+			b.Fatal(err, len(r.Plan.Rules))
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Severity says what a problem means for the rule or file it is about.
@@ -38,7 +40,8 @@ type Problem struct {
 }
 
 // String writes the problem on one line: file:line:col: severity: sensor/rule:
-// key: message; suggestion.
+// key: message; suggestion. What a terminal would act on, or what would break the
+// line, is written out as \u001b: names and keys come from files.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -61,6 +64,23 @@ func (p Problem) String() string {
 	b.WriteString(p.Message)
 	if p.Suggestion != "" {
 		b.WriteString("; " + p.Suggestion)
+	}
+	return printable(b.String())
+}
+
+func printable(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
 	}
 	return b.String()
 }

@@ -14,6 +14,7 @@ func TestString(t *testing.T) {
 		{Problem{Severity: Warning, File: "f", Message: "m"}, "f: warning: m"},
 		{Problem{Severity: Error, File: "f", Line: 3, Col: 5, Key: "spec", Sensor: "s", Message: "m", Suggestion: "do"}, "f:3:5: error: s: spec: m; do"},
 		{Problem{Severity: Notice, Sensor: "s", Rule: "r", Key: "rules[].mode", Message: "m"}, "notice: s/r: rules[].mode: m"},
+		{Problem{Severity: Error, File: "a\nb", Key: "\x1b]52;c;x\a", Message: "é\u202e\ufeff\xff\ufffd\U000e0001"}, `a\u000ab: error: \u001b]52;c;x\u0007: é\u202e\ufeff\xff` + "\ufffd" + `\U000e0001`},
 	} {
 		if got := row.p.String(); got != row.want {
 			t.Errorf("%q, want %q", got, row.want)
