@@ -3,8 +3,9 @@
 // delivery's id and the same over all tries, webhook-timestamp is the time of the
 // try, and webhook-signature is there when the rule names a secret.
 //
-// The consumer decides with its status alone; a body is read a little, for the
-// connection's sake, and forgotten. A redirect is never followed: it would carry
+// The consumer decides with its status alone. The body behind a 2xx is read a
+// little and forgotten, so that the connection can be used again; it is part of
+// the answer, so it must come in time. A redirect is never followed: it would carry
 // the record, and the headers with their tokens, to a place nobody named.
 package http
 
@@ -57,7 +58,6 @@ type Options struct {
 type Target struct {
 	cfg       plan.HTTP
 	opts      Options
-	proxy     func(*url.URL) (*url.URL, error)
 	transport *nethttp.Transport
 	client    *nethttp.Client
 }
@@ -68,16 +68,15 @@ var _ target.Target = (*Target)(nil)
 // is always nil; what is wrong with a URL or a header comes out of Deliver.
 func New(cfg plan.HTTP, opts Options) (target.Target, error) {
 	either := func(name string) string {
-		if v := opts.Getenv(name); v != "" {
+		if v := opts.Getenv(strings.ToLower(name)); v != "" {
 			return v
 		}
-		return opts.Getenv(strings.ToLower(name))
+		return opts.Getenv(name)
 	}
 	proxy := (&httpproxy.Config{
 		HTTPProxy:  either("HTTP_PROXY"),
 		HTTPSProxy: either("HTTPS_PROXY"),
 		NoProxy:    either("NO_PROXY"),
-		CGI:        opts.Getenv("REQUEST_METHOD") != "",
 	}).ProxyFunc()
 	transport := &nethttp.Transport{
 		Proxy:           func(r *nethttp.Request) (*url.URL, error) { return proxy(r.URL) },
@@ -91,7 +90,7 @@ func New(cfg plan.HTTP, opts Options) (target.Target, error) {
 		DisableCompression: true,
 	}
 	return &Target{
-		cfg: cfg, opts: opts, proxy: proxy, transport: transport,
+		cfg: cfg, opts: opts, transport: transport,
 		client: &nethttp.Client{
 			Transport:     transport,
 			CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse },
@@ -124,9 +123,9 @@ func (t *Target) Close() error {
 // Deliver posts the record and returns nil for a 2xx. All of it (lookup, connect,
 // TLS, request, headers, body) is under ctx.
 //
-// Reasons: status_<code> (failed, with RetryAfter, for 408, 425, 429 and 5xx;
+// Reasons: status_<code> (failed, with RetryAfter, for 407, 408, 425, 429 and 5xx;
 // unauthorized for 401 and 403; else refused), redirect, bad_url, bad_header,
-// bad_secret, bad_proxy, missing_variable (refused); dns, connect, proxy, tls,
+// bad_secret, missing_variable (refused); dns, connect, proxy, tls,
 // closed, bad_response, cancelled (failed); and connect, tls, headers or body,
 // whichever the time ran out in (timed out).
 func (t *Target) Deliver(ctx context.Context, d target.Dispatch) error {
@@ -146,15 +145,15 @@ func (t *Target) Deliver(ctx context.Context, d target.Dispatch) error {
 	}
 	defer resp.Body.Close() //nolint:errcheck // nothing is left to lose
 
+	if resp.StatusCode/100 != 2 {
+		return t.status(resp)
+	}
 	_, err = io.CopyN(io.Discard, resp.Body, bodyLimit)
-	accepted := resp.StatusCode/100 == 2
-	if accepted && err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() != nil {
 		return t.failure(ctx, body, err)
 	}
-	if accepted {
-		return nil
-	}
-	return t.status(resp)
+	// What else goes wrong in the body takes nothing back from the status.
+	return nil
 }
 
 // request builds the request; its error is a refusal.
@@ -167,9 +166,6 @@ func (t *Target) request(ctx context.Context, d target.Dispatch) (*nethttp.Reque
 	if err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https" {
 		// The parser's error repeats the URL, which may hold a token.
 		return nil, t.refused("bad_url", errors.New("the URL, with its variables filled in, is no http or https URL"))
-	}
-	if _, err := t.proxy(where); err != nil {
-		return nil, t.refused("bad_proxy", errors.New("HTTP_PROXY or HTTPS_PROXY is no proxy URL"))
 	}
 	record := d.Body.Bytes()
 	req, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodPost, where.String(), bytes.NewReader(record))
@@ -231,11 +227,12 @@ type phase int32
 const (
 	connect phase = iota // looking up, connecting, also to a proxy
 	handshake
-	headers // the request is being sent, or the answer's headers are awaited
+	headers // the request is being sent, or an answer is awaited
+	answer  // its headers have begun
 	body
 )
 
-func (p phase) String() string { return [...]string{"connect", "tls", "headers", "body"}[p] }
+func (p phase) String() string { return [...]string{"connect", "tls", "headers", "headers", "body"}[p] }
 
 // progress is written from net/http's goroutines, which may outlive the request.
 type progress struct{ phase atomic.Int32 }
@@ -248,5 +245,7 @@ func (p *progress) trace(ctx context.Context) context.Context {
 		GetConn:           func(string) { p.phase.Store(int32(connect)) },
 		TLSHandshakeStart: func() { p.phase.CompareAndSwap(int32(connect), int32(handshake)) },
 		GotConn:           func(httptrace.GotConnInfo) { p.phase.Store(int32(headers)) },
+
+		GotFirstResponseByte: func() { p.phase.CompareAndSwap(int32(headers), int32(answer)) },
 	})
 }

@@ -45,7 +45,8 @@ func (t *Target) status(resp *nethttp.Response) error {
 	switch {
 	case code == nethttp.StatusUnauthorized, code == nethttp.StatusForbidden:
 		e.Kind = target.Unauthorized
-	case code == nethttp.StatusRequestTimeout, code == nethttp.StatusTooEarly,
+	case code == nethttp.StatusProxyAuthRequired, // a proxy's word, not the consumer's
+		code == nethttp.StatusRequestTimeout, code == nethttp.StatusTooEarly,
 		code == nethttp.StatusTooManyRequests, code < 200, code >= 500:
 		e.Kind = target.Failed
 		e.RetryAfter = retryAfter(resp.Header, time.Now())
@@ -109,26 +110,18 @@ func (t *Target) failure(ctx context.Context, at phase, err error) error {
 	case errors.As(err, &lookup):
 		return say(target.Failed, "dns", "looking up the host: %s", repeat(errors.New(lookup.Err)))
 	}
-	reason := map[phase]string{connect: "connect", handshake: "tls", headers: "closed"}[at]
-	if errors.As(err, &errno) {
+	reason := map[phase]string{connect: "connect", handshake: "tls", headers: "closed", answer: "closed"}[at]
+	switch {
+	case errors.As(err, &errno):
 		return say(target.Failed, reason, "%w", errno)
-	}
-	switch at {
-	case connect:
+	case at == connect:
 		return say(target.Failed, reason, "no connection, or no way through the proxy")
-	case handshake:
+	case at == handshake:
 		return say(target.Failed, reason, "the TLS handshake failed")
-	}
-	if isEOF(err) {
+	case at == headers:
 		return say(target.Failed, reason, "the connection was closed before an answer")
 	}
-	return say(target.Failed, "bad_response", "what it answered is not HTTP, or too long")
-}
-
-// isEOF reports whether the connection ended early; net/http says so with EOF
-// errors and with one that has no name.
-func isEOF(err error) bool {
-	return strings.HasSuffix(err.Error(), "EOF") || strings.Contains(err.Error(), "server closed idle connection")
+	return say(target.Failed, "bad_response", "its answer is not HTTP, or too long, or broke off")
 }
 
 // describeVerb is Describe as part of a format.
