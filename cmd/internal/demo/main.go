@@ -85,7 +85,7 @@ func (d demo) env() []string {
 
 // do runs a verb of ways and shows what it said, with the home's path as ~.
 func (d demo) do(words string) error {
-	fmt.Fprintln(d.out, "$ ways", words)
+	fmt.Fprintln(d.out, "+ ways", words)
 	cmd := exec.Command(d.ways, strings.Fields(words)...)
 	cmd.Env, cmd.Stderr = d.env(), os.Stderr
 	said, err := cmd.Output()
@@ -123,7 +123,7 @@ func (d demo) replay(recording string) (session string, sent int, err error) {
 		}
 		sent++
 	}
-	fmt.Fprintf(d.out, "$ for event in %s/*.json; do ways hook sensors < $event; done\n%d events, %s in all, each hook exited 0 and printed nothing\n\n",
+	fmt.Fprintf(d.out, "+ for event in %s/*.json; do ways hook sensors < $event; done\n%d events, %s in all, each hook exited 0 and printed nothing\n\n",
 		recording, sent, time.Since(began).Round(time.Millisecond))
 	return session, sent, nil
 }

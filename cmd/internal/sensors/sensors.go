@@ -103,6 +103,8 @@ type ruleView struct {
 	Target    string   `json:"target"`
 	LeavesTo  string   `json:"leaves_machine_to,omitempty"`
 	LeavesFar bool     `json:"leaves_machine"`
+	// program says that the target is one: only it knows where it sends.
+	program bool
 }
 
 func views(set *sensors.Set) []ruleView {
@@ -121,7 +123,7 @@ func views(set *sensors.Set) []ruleView {
 				v.Sections = append(v.Sections, sec.String())
 			}
 			if to, local, off := r.OffMachine(); off {
-				v.LeavesTo, v.LeavesFar = to, !local
+				v.LeavesTo, v.LeavesFar, v.program = to, !local, r.Target.Command != nil
 			}
 			out = append(out, v)
 		}
@@ -167,6 +169,8 @@ func list(env cli.Env, args []string) int {
 		}
 		target := v.Target
 		switch {
+		case v.program:
+			target += "  MAY LEAVE THIS MACHINE"
 		case v.LeavesFar:
 			target += "  LEAVES THIS MACHINE"
 		case v.LeavesTo != "":
