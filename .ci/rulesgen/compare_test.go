@@ -99,6 +99,9 @@ func TestCompareSamples(t *testing.T) {
 		if !s.Secret {
 			clean++
 			oursClean += one(len(found) > 0)
+			if len(found) > 0 {
+				t.Logf("marked, %s: %s %.60q in %.160q", s.Rule, found[0].Kind, s.Text[found[0].Start:found[0].End], s.Text)
+			}
 			theirsClean += one(len(d.DetectString(s.Text)) > 0)
 			continue
 		}

@@ -159,7 +159,7 @@ func (s *scan) authorization(_, end int) {
 		j++
 	}
 	switch scheme {
-	case "bearer", "token", "apikey", "api-key", "key", "basic", "jwt", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
+	case "bearer", "token", "apikey", "api-key", "api-token", "key", "basic", "jwt", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
 		k := j
 		for k < len(t) && (k < stop || stop-i >= maxHeader && !isQuote(t[k])) && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
 			k++
@@ -375,6 +375,19 @@ func (s *scan) curlUser(start, end int) {
 			continue
 		}
 		colon := bytes.IndexByte(t[j:k], ':')
+		if colon == k-j-1 && colon >= 8 && mixed(t[j:j+colon]) && !placeholder(t[j:j+colon]) {
+			// A key as the user, and no password.
+			s.add(j, j+colon, kindUserOption, kindUserOption, prioPlace)
+			i = k
+			continue
+		}
+		if colon == k-j-1 && q == 0 && k < stop && isQuote(t[k]) {
+			// user:'password'
+			quote := t[k]
+			j, colon = k, 0
+			for k++; k < stop && t[k] != quote; k++ {
+			}
+		}
 		if colon < 0 || placeholder(t[j+colon+1:k]) || sampleWord(t[j+colon+1:k]) {
 			continue
 		}

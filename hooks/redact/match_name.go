@@ -102,8 +102,14 @@ func (s *scan) named(start, end int) {
 			return
 		}
 	}
-	if st == styleMarkup && !hasPrefix(t, to, "</") {
-		return
+	if st == styleMarkup {
+		k := to
+		for n := 0; n < 16 && k < len(t) && isSpace(t[k]); n++ {
+			k++
+		}
+		if !hasPrefix(t, k, "</") {
+			return
+		}
 	}
 	if st == styleTight && !quoted && envName(t[lo:hi]) {
 		st = styleEnv
@@ -261,6 +267,9 @@ func (s *scan) operator(lo, hi int) (int, style) {
 	if i == gap {
 		return -1, 0
 	}
+	if hasPrefix(t, i, ".= ") {
+		return i + 2, styleSpaced
+	}
 	if hasFold(t, i, "is ") || hasFold(t, i, "is: ") || hasFold(t, i, "was ") {
 		for i < len(t) && t[i] != ' ' {
 			i++
@@ -323,7 +332,7 @@ func (s *scan) nameValue(i int) (int, bool) {
 // value returns the value that begins at or behind i.
 func (s *scan) value(i int, st style) (from, to int, quoted, ok bool) {
 	t := s.text
-	for n := 0; n < 16 && i < len(t) && (t[i] == ' ' || t[i] == '\t'); n++ {
+	for n := 0; n < 16 && i < len(t) && (t[i] == ' ' || t[i] == '\t' || st == styleMarkup && isSpace(t[i])); n++ {
 		i++
 	}
 	if i >= len(t) {
