@@ -79,10 +79,8 @@ func Append(dir string, req Request) (Result, error) {
 }
 
 func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
-	s, ok := readState(lock)
-	if !ok {
-		s = recoverState(dir)
-	}
+	// A lost state is rebuilt from the segments and the cursors (openLast).
+	s, _ := readState(lock)
 	if req.Key != 0 && s.seen(req.Key, req.Now, req.Window) {
 		return Result{Duplicate: true}, nil
 	}
@@ -177,35 +175,71 @@ func checkSizes(drafts []Draft) error {
 // frameOverhead is more than a frame's header and a number's digits take.
 const frameOverhead = 100
 
-// openActive opens the segment to append to, and takes into the state what
-// writers that died left in it. It begins a new segment when there is none, or
-// the active one is full or gone.
+// openActive opens the segment to append to. It begins a new one when there is
+// none, or the last one is full.
 func (s *state) openActive(dir string) (*os.File, int64, error) {
+	f, size, err := s.openLast(dir)
+	if err != nil || (f != nil && size < SegmentBytes) {
+		return f, size, err
+	}
+	if f != nil {
+		f.Close()
+	}
+	// The number after the last one names the new segment.
+	name := s.seq + 1
+	f, err = openPrivate(segmentPath(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.segment, s.end = name, 0
+	size, err = s.catchUp(f)
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
+// openLast opens the segment that the log ends in, nil when there is none, and
+// takes into the state what writers that died before they wrote the state left
+// there.
+func (s *state) openLast(dir string) (*os.File, int64, error) {
 	if s.segment != 0 {
 		f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
 		switch {
 		case err == nil:
 			size, err := s.catchUp(f)
-			if err != nil {
-				f.Close()
-				return nil, 0, err
-			}
-			if size < SegmentBytes {
+			if err == nil && size < SegmentBytes {
 				return f, size, nil
 			}
 			f.Close()
+			if err != nil {
+				return nil, 0, err
+			}
 		case !errors.Is(err, os.ErrNotExist):
 			return nil, 0, err
 		}
 	}
-	// The number after the last one names the new segment. A segment of that
-	// name can only be one whose writer died before it wrote the state.
-	name := s.seq + 1
-	f, err := openPrivate(segmentPath(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	// The state's segment is full or was given back. There may be one behind it,
+	// and the numbers up to the cursors are taken in any case.
+	names, err := segments(dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	s.segment, s.end = name, 0
+	if c, err := LoadCursors(dir); err == nil {
+		s.seq = max(s.seq, c.Read.Seq)
+	}
+	if len(names) == 0 {
+		return nil, 0, nil
+	}
+	if last := names[len(names)-1]; last != s.segment {
+		s.segment, s.end = last, 0
+		s.seq = max(s.seq, last-1)
+	}
+	f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return nil, 0, err
+	}
 	size, err := s.catchUp(f)
 	if err != nil {
 		f.Close()
@@ -239,24 +273,6 @@ func (s *state) catchUp(f *os.File) (int64, error) {
 	}
 	s.end = size
 	return size, nil
-}
-
-// recoverState rebuilds a lost state from the segments, and from the cursors,
-// which alone know the last number once the segments were given back (and which
-// alone were flushed, should the power have failed). It happens once in a
-// session's life (the first append) or after damage.
-func recoverState(dir string) state {
-	var s state
-	if c, err := LoadCursors(dir); err == nil {
-		s.seq = c.Read.Seq
-	}
-	names, err := segments(dir)
-	if err != nil || len(names) == 0 {
-		return s
-	}
-	s.segment = names[len(names)-1]
-	s.seq = max(s.seq, s.segment-1)
-	return s
 }
 
 // segmentPath is the file of the segment that begins with that number; the name
@@ -293,21 +309,11 @@ func LastSeq(dir string, wait time.Duration) (uint64, error) {
 		return 0, err
 	}
 	defer lock.Close()
-	s, ok := readState(lock)
-	if !ok {
-		s = recoverState(dir)
+	// A lost state is rebuilt from the segments and the cursors (openLast).
+	s, _ := readState(lock)
+	f, _, err := s.openLast(dir)
+	if f != nil {
+		f.Close()
 	}
-	if s.segment == 0 {
-		return s.seq, nil
-	}
-	f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) {
-		return s.seq, nil
-	}
-	if err != nil {
-		return s.seq, err
-	}
-	defer f.Close()
-	_, err = s.catchUp(f)
 	return s.seq, err
 }

@@ -239,8 +239,25 @@ func Reclaim(dir string, before uint64) (int64, error) {
 }
 
 // Clear deletes every segment. It takes the append lock's holder, who has read
-// to the end: the active segment may go only while nobody can append to it.
+// to the end: the active segment may go only while nobody can append to it. The
+// state is brought up to date first, since the frames of a writer that died before
+// it wrote the state are gone with the segment, and their numbers must not be
+// given again.
 func (l *Locked) Clear(dir string) (int64, error) {
+	s, _ := readState(l.f)
+	f, _, err := s.openLast(dir)
+	if f != nil {
+		f.Close()
+	}
+	if err == nil {
+		// No segment: one of the same name can come again, when this one held no
+		// whole frame, and where it ends would be wrong for that.
+		s.segment, s.end = 0, 0
+		err = writeState(l.f, &s)
+	}
+	if err != nil {
+		return 0, err
+	}
 	names, err := segments(dir)
 	if err != nil {
 		return 0, err
