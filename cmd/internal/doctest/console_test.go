@@ -1,6 +1,7 @@
 package doctest
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
@@ -8,8 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 )
 
 // TestConsole runs what the pages show.
@@ -31,10 +32,37 @@ func TestConsole(t *testing.T) {
 					strings.Join(got, "\n"), strings.Join(s.output, "\n"))
 				edits = append(edits, edit{s.from, s.to, got})
 			}
+			h.validateLogs(t)
 			if flag.Lookup(updateFlag).Value.String() == "true" {
 				p.apply(t, edits)
 			}
 		})
+	}
+}
+
+// validateLogs checks every record that the page's rules wrote.
+func (h home) validateLogs(t *testing.T) {
+	t.Helper()
+	schema := recordSchema(t)
+	logs, err := filepath.Glob(filepath.Join(h.dir, "ways-audit", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range logs {
+		f, err := os.Open(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for d := json.NewDecoder(f); d.More(); {
+			var r any
+			if err := d.Decode(&r); err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(r); err != nil {
+				t.Errorf("%v\n%v", r, err)
+			}
+		}
 	}
 }
 
@@ -138,25 +166,26 @@ func (h home) run(t *testing.T, line string) []string {
 	return strings.Split(text, "\n")
 }
 
-// settle returns when no session has a dispatcher any more: each holds its lock
-// for as long as it lives.
+// settle returns when no dispatcher of this home is left: all is delivered and
+// counted then.
 func (h home) settle(t *testing.T) {
 	t.Helper()
-	locks, err := filepath.Glob(filepath.Join(h.dir, ".local/state/agent-ways/sessions/*/dispatcher.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range locks {
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	for {
+		list, err := exec.CommandContext(t.Context(), "ps", "-axww", "-o", "command=").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for err = syscall.EINTR; err == syscall.EINTR; {
-			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !strings.Contains(string(list), filepath.Join(h.bin, "waysctl")+" ") {
+			return
 		}
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatal("a dispatcher does not leave")
 		}
 	}
 }
