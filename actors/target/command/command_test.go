@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -171,8 +170,10 @@ func TestTheEnvironmentIsCleared(t *testing.T) {
 	to := newTarget(t, plan.Command{
 		Argv: []string{"env"},
 		Env: []plan.Pair{
-			{Name: "AUTH", Value: "Bearer ${TOKEN}"}, {Name: "LANG", Value: "en"},
-			{Name: Marker, Value: ""}, {Name: "EMPTY", Value: ""},
+			{Name: "AUTH", Value: "Bearer ${TOKEN}"},
+			{Name: "LANG", Value: "en"},
+			{Name: Marker, Value: ""},
+			{Name: "EMPTY", Value: ""},
 		},
 	})
 	wantOutcome(t, to.Deliver(t.Context(), dispatch(3, "{}")), "")
@@ -372,26 +373,25 @@ func TestFiveHundredKills(t *testing.T) {
 	before := descriptors(t)
 	var rules sync.WaitGroup
 	for r := range 4 {
+		up := newFIFO(t)
 		rules.Go(func() {
-			made, err := New(plan.Command{Argv: []string{"sh", "-c", "sleep 60 & sleep 60"}, Input: "stdin"}, Options{Getenv: env})
-			if err != nil {
-				t.Error(err)
-				return
-			}
+			to := shell(t, "sleep 60 & echo up > "+up.path+"; sleep 60")
 			for n := range 125 {
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 8*time.Millisecond, target.ErrExpired)
-				err := made.Deliver(ctx, dispatch(r*1000+n, "{}"))
-				cancel()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				rules.Go(func() {
+					up.line(t)
+					cancel(target.ErrExpired)
+				})
+				err := to.Deliver(ctx, dispatch(r*1000+n, "{}"))
 				if target.KindOf(err) != target.Killed {
 					t.Errorf("kill %d of rule %d: %v", n, r, err)
-					return
 				}
 			}
 		})
 	}
 	rules.Wait()
 	noProcessLeft(t)
-	if after := descriptors(t); after != before {
+	if after := descriptors(t); after != before+4 { // the FIFOs are still open
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 }
@@ -405,13 +405,6 @@ type fifo struct {
 func (f fifo) line(t *testing.T) string {
 	t.Helper()
 	return strings.TrimSpace(f.read())
-}
-
-func (f fifo) number(t *testing.T) int {
-	t.Helper()
-	n, err := strconv.Atoi(f.line(t))
-	must(t, err)
-	return n
 }
 
 func BenchmarkDeliver(b *testing.B) {

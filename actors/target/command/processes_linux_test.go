@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,14 @@ import (
 
 	"ways/config/plan"
 )
+
+// number reads a process's number.
+func number(t *testing.T, from fifo) int {
+	t.Helper()
+	n, err := strconv.Atoi(from.line(t))
+	must(t, err)
+	return n
+}
 
 // noProcessLeft checks that this process has no child, dead or alive, and that no
 // process anywhere carries a consumer's marker of these tests.
@@ -71,6 +80,52 @@ func TestDescendantsThatLeftTheGroup(t *testing.T) {
 	}
 }
 
+// In a process that is no subreaper, somebody who got away cannot be found once
+// the program has exited; it does not hold the dispatch up either. While the
+// program runs it is found below it.
+func TestWithoutASubreaper(t *testing.T) {
+	must(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0))
+	defer func() { must(t, BecomeSubreaper()) }()
+	for _, row := range []struct {
+		after, want string
+		gone        bool
+	}{
+		{"exit 0", "", false},
+		{"exec sleep 60", "killed timeout", true},
+	} {
+		before := descriptors(t)
+		up, away := newFIFO(t), newFIFO(t)
+		to := shell(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; echo > %s; exec sleep 60' & read x < %s; %s",
+			up.path, away.path, away.path, row.after))
+		timeout := 10 * time.Second
+		if row.gone {
+			timeout = 150 * time.Millisecond
+		}
+		start := time.Now()
+		wantOutcome(t, to.Deliver(within(t, timeout), dispatch(1, "{}")), row.want)
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("%s: it took %v", row.after, took)
+		}
+		if after := descriptors(t); after != before+2 { // the FIFOs are still open
+			t.Errorf("%s: %d descriptors, %d before", row.after, after, before)
+		}
+		fd, err := unix.PidfdOpen(number(t, up), 0)
+		if row.gone && err == unix.ESRCH {
+			continue
+		}
+		must(t, err)
+		if !row.gone {
+			must(t, unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0))
+		}
+		// Readable means that the process has ended.
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
+		if err != nil || n != 1 {
+			t.Errorf("%s: the process that got away lives: %d, %v", row.after, n, err)
+		}
+		must(t, unix.Close(fd))
+	}
+}
+
 // Orphans of one dispatch are not taken for another's.
 func TestOrphansOfAnotherDispatchAreLeftAlone(t *testing.T) {
 	up, quiet, last := newFIFO(t), newFIFO(t), newFIFO(t)
@@ -83,7 +138,7 @@ func TestOrphansOfAnotherDispatchAreLeftAlone(t *testing.T) {
 		out = to.LastOutput()
 		slow <- err
 	}()
-	orphan := up.number(t)
+	orphan := number(t, up)
 	for n := 2; n < 12; n++ {
 		wantOutcome(t, shell(t, "setsid sleep 60 & exit 0").Deliver(t.Context(), dispatch(n, "{}")), "")
 	}
@@ -142,7 +197,7 @@ func dispatcher(t *testing.T, script string) *exec.Cmd {
 func TestACommandDoesNotOutliveItsDispatcher(t *testing.T) {
 	up := newFIFO(t)
 	cmd := dispatcher(t, "echo $$ > "+up.path+"; exec sleep 60")
-	program := up.number(t)
+	program := number(t, up)
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed, as was meant
 	// It is ours now, as this process is a subreaper.
@@ -158,7 +213,7 @@ func TestKillOrphans(t *testing.T) {
 	up := newFIFO(t)
 	script := fmt.Sprintf("sh -c 'echo $$ > %s; exec sleep 60' & setsid sh -c 'echo $$ > %s; exec sleep 60' & wait", up.path, up.path)
 	cmd := dispatcher(t, script)
-	left := []int{up.number(t), up.number(t)}
+	left := []int{number(t, up), number(t, up)}
 
 	if n := KillOrphans(t.Context(), "the-session"); n != 0 {
 		t.Errorf("%d killed while their dispatcher lives", n)

@@ -109,8 +109,11 @@ func TestTheRequest(t *testing.T) {
 	to := newTarget(t, plan.HTTP{
 		URL: s.URL + "/in/${WHERE}?a=${WHERE}",
 		Headers: []plan.Pair{
-			{Name: "authorization", Value: "Bearer ${TOKEN}"}, {Name: "X-Two", Value: "1"}, {Name: "X-Two", Value: "2"},
-			{Name: "Webhook-Id", Value: "forged"}, {Name: "webhook-signature", Value: "forged"},
+			{Name: "authorization", Value: "Bearer ${TOKEN}"},
+			{Name: "X-Two", Value: "1"},
+			{Name: "X-Two", Value: "2"},
+			{Name: "Webhook-Id", Value: "forged"},
+			{Name: "webhook-signature", Value: "forged"},
 			{Name: "Host", Value: "inside.example"},
 		},
 	}, vars{"WHERE": "here", "TOKEN": "t0ken"}, nil)
