@@ -33,6 +33,7 @@ func TestFiles(t *testing.T) {
 		"ways reconcile",
 		"ways sensors copy everything my-log --enable",
 		"ways sensors copy session-journal my-journal --enable",
+		"printf 'spec: 1\\nkind: ways\\nname: now\\nrules:\\n  - {name: it, sections: [tool_call], mode: blocking, dispatch: {command: {argv: [\"true\"]}}}\\n' > ~/.config/agent-ways/sensors/now.yaml; chmod 600 ~/.config/agent-ways/sensors/now.yaml; ways sensors lint",
 		"for f in testdata/claude-code/2.1.197/*/[0-9]*.json; do ways hook sensors <$f; done",
 		"echo '[]' | ways hook sensors",
 		"ways reconcile --remove",

@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"ways/config/compile"
+	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/sensors"
 )
@@ -87,6 +90,34 @@ func TestTasks(t *testing.T) {
 					t.Errorf("%s:%d: there is no task %s", p.path, i+1, m[1])
 				}
 			}
+		}
+	}
+}
+
+// What the README says is not there yet, is not; what is there, it does not say.
+func TestNotThereYet(t *testing.T) {
+	said, ok := readPage(t, "README.md").section("Not there yet")
+	if !ok {
+		t.Fatal("the README does not say what is not there yet")
+	}
+	said = strings.Join(strings.Fields(said), " ")
+	all := verbs(t, newHome(t), "ways")
+	verb := func(words string) bool {
+		return slices.ContainsFunc(all, func(v string) bool { return strings.HasPrefix(v, words) })
+	}
+	for _, c := range []struct {
+		words string
+		there bool
+	}{
+		{"`delivery: at_least_once`", compile.Unsupported(plan.Rule{Delivery: plan.AtLeastOnce}) == ""},
+		{"`chain: true`", compile.Unsupported(plan.Rule{Chain: true}) == ""},
+		{"no metrics endpoint", verb("ways metrics")},
+		{"no verb that shows the logs", verb("ways logs")},
+		{"no verbs to set them", verb("ways settings")},
+		{"not renamed, deleted, tested or fired", verb("ways sensors rename") || verb("ways sensors delete") || verb("ways sensors test") || verb("ways sensors fire")},
+	} {
+		if strings.Contains(said, c.words) == c.there {
+			t.Errorf("%q: there: %v; the README must be brought up to date", c.words, c.there)
 		}
 	}
 }

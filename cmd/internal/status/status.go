@@ -229,9 +229,9 @@ func inspect(env cli.Env) Wiring {
 	w.Complete, w.Missing = found.Complete(), found.Missing
 	switch {
 	case found.Disabled:
-		w.Complete, w.Problem = false, `"disableAllHooks" is set: the client runs no hook`
+		w.Complete, w.Problem = false, `"disableAllHooks" is set, so the client runs no hook; remove it from `+file
 	case len(found.Stale) > 0:
-		w.Problem = "an older entry is wired: " + found.Stale[0].Command
+		w.Problem = "an older entry is wired, " + found.Stale[0].Command + "; run: ways reconcile"
 	}
 	for _, c := range found.Commands {
 		if err := wiring.CheckProgram(c); err != nil {
@@ -247,7 +247,7 @@ func (v View) print(env cli.Env) {
 	case v.Wiring.Complete:
 		fmt.Fprintf(out, "wired in %s\n", visible.Line(v.Wiring.File))
 	case v.Wiring.Problem != "":
-		fmt.Fprintf(out, "NOT WIRED: %s; run: ways reconcile\n", visible.Line(v.Wiring.Problem))
+		fmt.Fprintf(out, "NOT WIRED: %s\n", visible.Line(v.Wiring.Problem))
 	default:
 		fmt.Fprintf(out, "NOT WIRED on %d of %d events in %s; run: ways reconcile\n",
 			len(v.Wiring.Missing), len(wiring.Events()), visible.Line(v.Wiring.File))
@@ -256,9 +256,6 @@ func (v View) print(env cli.Env) {
 		if p.Severity != problem.Notice {
 			fmt.Fprintln(out, visible.Line(p.String()))
 		}
-	}
-	for _, f := range v.Untrusted {
-		fmt.Fprintf(out, "not read, since the project is not trusted: %s\n", visible.Line(f))
 	}
 	for _, r := range slices.Sorted(maps.Keys(v.Refused)) {
 		fmt.Fprintf(out, "hook events refused, %s: %d\n", r, v.Refused[r])
