@@ -83,6 +83,9 @@ func (s *scan) named(start, end int) {
 	}
 	from, to, quoted, ok := s.value(at, st)
 	s.steps += to - lo
+	for n := 1; from < to && n > 0; from += n {
+		n = s.placeholderAt(from)
+	}
 	if !ok || from >= to {
 		return
 	}
