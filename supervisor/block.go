@@ -121,7 +121,8 @@ func (b Blocking) start(w wanted, shared sharedDeadline, book *clerk.Clerk) (*ru
 		return nil, err
 	}
 	a := rule.New(rule.Options{
-		ID: w.rule.ID, Timeout: w.rule.Timeout, Window: len(w.records), Target: way, Seal: sealOf(w.rule, b.Masker),
+		// One try, whatever the rule promises: the dispatcher keeps the promise.
+		ID: w.rule.ID, Timeout: w.rule.Timeout, Delivery: plan.BestEffort, Window: len(w.records), Target: way, Seal: sealOf(w.rule, b.Masker),
 		Watchdog: shared, Meter: book, Acks: book, Log: b.Log,
 	})
 	for _, c := range w.records {

@@ -12,6 +12,7 @@ import (
 	"ways/actors/doorbell"
 	"ways/actors/intake"
 	"ways/actors/meter"
+	"ways/actors/rule"
 	"ways/actors/watchdog"
 	"ways/config/plan"
 	"ways/hooks/redact"
@@ -33,11 +34,20 @@ type Dispatcher struct {
 	Lock *os.File
 	// Idle is how long the spool stays empty before the dispatcher leaves.
 	Idle time.Duration
+	// Linger is how long it stays for rules that only wait to try again, in a
+	// session that goes on; what they have left is adopted later.
+	Linger time.Duration
+	// Drained, when set, is called when it leaves nothing behind.
+	Drained func()
 	// Load returns the plan for a project, and its generation.
 	Load func(project string) (plan.Plan, uint64, error)
 	// Targets makes the ways out.
 	Targets Targets
 	Masker  *redact.Masker
+	// Dead keeps what at-least-once rules give up, MaxAge is when they do so for
+	// age alone.
+	Dead   rule.DeadLetters
+	MaxAge time.Duration
 	// Events is the log that outlives the session.
 	Events events.Log
 	Log    zerolog.Logger
@@ -76,11 +86,11 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	defer stopRules()
 
 	list := &roster{
-		dir: d.Dir, load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
+		dir: d.Dir, maxAge: d.MaxAge, dead: d.Dead, load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
 		log: d.Log, stage: rules, running: map[string]*running{},
 	}
 	spool := intake.New(intake.Options{
-		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Roster: list, Meter: count, Log: d.Log,
+		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Linger: d.Linger, Drained: d.Drained, Roster: list, Meter: count, Log: d.Log,
 	})
 	list.acks = spool
 	in := newStage("spool", d.Log, 2*stopSlack,

@@ -5,6 +5,7 @@ package clerk
 
 import (
 	"context"
+	"time"
 
 	"ways/actors/delivery"
 	"ways/hooks/ticket"
@@ -98,9 +99,20 @@ func (c *Clerk) Lost(ctx context.Context, rule string, loss delivery.Loss) {
 	})
 }
 
+// Retrying is what an at-least-once rule says of a try that failed. Here there is
+// one try: blocking rules run as best effort, and the dispatcher tries on.
+func (c *Clerk) Retrying(context.Context, string, delivery.Loss, time.Duration) {}
+
+// Dead is never said here, for the same reason.
+func (c *Clerk) Dead(context.Context, string, delivery.Loss) {}
+
+// Resting is never said here, for the same reason.
+func (c *Clerk) Resting(context.Context, string) {}
+
 // Done writes what the rule said last on the record's ticket.
 func (c *Clerk) Done(ctx context.Context, d delivery.Done) {
 	c.send(ctx, func(b *book) {
+		d.Lost = ""
 		e, ok := b.open[d]
 		if !ok {
 			return

@@ -55,6 +55,19 @@ func (it Item) Record() ([]byte, error) {
 	return f.JSON, nil
 }
 
+// Time is when the hook saw the record; now, for a record that does not say.
+func (it Item) Time() time.Time {
+	record, err := it.Record()
+	if err != nil {
+		return time.Now()
+	}
+	t, err := time.Parse(time.RFC3339Nano, StringField(record, "ts"))
+	if err != nil {
+		return time.Now()
+	}
+	return t
+}
+
 // Rule is what the spool actor knows of a rule actor: a queue with room or none.
 type Rule interface {
 	// TryOffer hands an item over; false when the queue is full. It never waits.
@@ -65,6 +78,9 @@ type Rule interface {
 type Done struct {
 	Rule string
 	Seq  uint64
+	// Lost says why the consumer did not get it; empty when it did, or when the
+	// record was put aside.
+	Lost string
 }
 
 // Loss is a record that a rule's consumer did not get.
@@ -82,4 +98,6 @@ type Loss struct {
 type Acks interface {
 	// Done hands the word over, waiting until it is taken or ctx ends.
 	Done(ctx context.Context, d Done)
+	// Resting says that a rule waits before it tries its record again.
+	Resting(ctx context.Context, rule string)
 }

@@ -91,17 +91,24 @@ type Options struct {
 	Dir     string
 	Session string
 	// Lock is the dispatcher's lock; the actor gives it up when it leaves for good.
-	Lock   *os.File
-	Idle   time.Duration
-	Roster Roster
-	Meter  Meter
-	Log    zerolog.Logger
+	Lock *os.File
+	Idle time.Duration
+	// Linger is how long the dispatcher stays for rules that only wait to try
+	// again, in a session that goes on.
+	Linger time.Duration
+	// Drained, when set, is called when the session's spool is empty and the
+	// dispatcher is about to leave.
+	Drained func()
+	Roster  Roster
+	Meter   Meter
+	Log     zerolog.Logger
 }
 
 // Intake is the actor.
 type Intake struct {
 	Options
 	acks  chan delivery.Done
+	rests chan string
 	bell  chan struct{}
 	ended chan struct{}
 	pause chan chan struct{}
@@ -113,6 +120,7 @@ func New(o Options) *Intake {
 	return &Intake{
 		Options: o,
 		acks:    make(chan delivery.Done, 1024),
+		rests:   make(chan string, 64),
 		bell:    make(chan struct{}, 1),
 		ended:   make(chan struct{}, 1),
 		pause:   make(chan chan struct{}),
@@ -140,6 +148,15 @@ func poke(c chan struct{}) {
 func (in *Intake) Done(ctx context.Context, d delivery.Done) {
 	select {
 	case in.acks <- d:
+	case <-in.gone:
+	case <-ctx.Done():
+	}
+}
+
+// Resting takes a rule's word that it waits before it tries its record again.
+func (in *Intake) Resting(ctx context.Context, rule string) {
+	select {
+	case in.rests <- rule:
 	case <-in.gone:
 	case <-ctx.Done():
 	}
@@ -179,14 +196,21 @@ type run struct {
 	stalled   *spool.Frame // the frame the head waits with, for a full rule
 	stalledBy time.Time
 	dirty     bool
-	ending    bool
-	paused    bool
+	// ending: leave as soon as all is drained. over: the session ended.
+	ending, over bool
+	paused       bool
+	// moved is when anything was last read or finished.
+	moved time.Time
+	// gaps are losses that no record tells of yet, told the unwritten records
+	// that one did.
+	gaps map[record.Gap]uint64
+	told uint64
 }
 
 // Serve runs until ctx ends, or until the session's spool is drained for good:
 // then it has given up the dispatcher's lock, and returns actor.Done.
 func (in *Intake) Serve(ctx context.Context) error {
-	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}}
+	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, gaps: map[record.Gap]uint64{}, moved: time.Now()}
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -216,13 +240,18 @@ func (in *Intake) Serve(ctx context.Context) error {
 			r.done(d)
 			r.takeAcks()
 			more = true
+		case id := <-in.rests:
+			if rs := r.rules[id]; rs != nil {
+				rs.resting = true
+			}
 		case <-in.ended:
-			r.ending = true
+			r.ending, r.over = true, true
 			more = true
 		case <-in.bell:
 			more = true
 		case <-saveDue:
 			saveDue = nil
+			r.tellGaps()
 			if err := r.save(); err != nil {
 				in.Log.Error().Err(err).Msg("cursors not saved; a restart would deliver again")
 			}
@@ -248,6 +277,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 				return err
 			}
 			if progress {
+				r.moved = time.Now()
 				idle.Reset(in.Idle)
 			}
 			if r.stalled != nil && !more {
@@ -276,6 +306,7 @@ func (r *run) restore() error {
 	default:
 		r.parked = cur.Rules
 		r.saved = cur.Read.Seq
+		r.told = cur.Unwritten
 		// The head begins where the slowest rule is; the others pass over what
 		// they have done.
 		r.read = cur.Read
@@ -333,8 +364,7 @@ func (r *run) step() (more, progress bool, err error) {
 			}
 			return false, progress, nil
 		case errors.As(err, &damage):
-			r.Meter.Read(r.ctx, 0, 1)
-			r.Log.Error().Err(damage).Msg("damaged stretch of the spool passed over")
+			r.damaged(damage)
 			r.advance(spool.Cursor{Seq: r.read.Seq, At: r.head.Position()})
 			progress = true
 			continue
@@ -404,9 +434,9 @@ func (r *run) handOut(f spool.Frame) bool {
 	case record.SessionEnd:
 		// The wake-up that says the same rings nowhere when this record is what
 		// the dispatcher was started for.
-		r.ending = true
+		r.ending, r.over = true, true
 	case record.SessionStart:
-		r.ending = false
+		r.ending, r.over = false, false
 	}
 	r.Meter.Read(r.ctx, 1, 0)
 	r.advance(spool.Cursor{Seq: f.Seq, At: f.Next})
@@ -488,8 +518,12 @@ func (r *run) done(d delivery.Done) {
 		return // of a life before this one
 	}
 	rs.out = rs.out[1:]
-	rs.lastAck = time.Now()
+	rs.lastAck, rs.resting = time.Now(), false
+	r.moved = rs.lastAck
 	r.dirty = true
+	if d.Lost != "" {
+		r.gap(record.Gap{Reason: d.Lost, Rule: d.Rule}, 1)
+	}
 }
 
 // drained reports whether nothing is left to do.
@@ -502,12 +536,23 @@ func (r *run) drained() bool {
 	return r.stalled == nil
 }
 
+// resting reports whether all that is left is with rules that wait before they
+// try again.
+func (r *run) resting() bool {
+	for _, rs := range r.order {
+		if !rs.resting && (rs.own != nil || len(rs.out) > 0) {
+			return false
+		}
+	}
+	return r.stalled == nil
+}
+
 // save writes the cursors, gives space back, and tells the meter what waits.
 func (r *run) save() error {
 	if !r.dirty {
 		return nil
 	}
-	cur := spool.Cursors{Read: r.read, Rules: maps.Clone(r.parked)}
+	cur := spool.Cursors{Read: r.read, Unwritten: r.told, Rules: maps.Clone(r.parked)}
 	if r.order != nil {
 		// A rule that is not in the plan holds nothing back.
 		for id, c := range cur.Rules {
@@ -545,10 +590,17 @@ func (r *run) save() error {
 	return err
 }
 
-// leave takes the last look and, when nothing is left, gives up the dispatcher's
-// lock under the append lock: whoever appends after that finds it free.
+// leave takes the last look and, when nothing is left to do here, gives up the
+// dispatcher's lock under the append lock: whoever appends after that finds it
+// free. Records whose rules only wait to try again are left in the spool when
+// the session is over, or nothing has moved for long; another dispatcher adopts
+// them.
 func (r *run) leave() (bool, error) {
-	if !r.drained() {
+	drained := r.drained()
+	if !drained && !(r.resting() && (r.over || time.Since(r.moved) >= r.Linger)) {
+		return false, nil
+	}
+	if r.tellGaps() {
 		return false, nil
 	}
 	held, err := spool.Lock(r.Dir, lockWait)
@@ -556,41 +608,30 @@ func (r *run) leave() (bool, error) {
 		return false, err
 	}
 	defer held.Release()
-	for {
-		_, err := r.head.Settle(held)
-		var damage *spool.Damage
-		if errors.As(err, &damage) {
-			r.Meter.Read(r.ctx, 0, 1)
-			r.Log.Error().Err(damage).Msg("damaged end of the spool passed over")
-			r.advance(spool.Cursor{Seq: r.read.Seq, At: r.head.Position()})
-			continue
-		}
-		if err == nil || !errors.Is(err, spool.ErrWait) {
-			// A record came in. The reader has moved past it; read it again.
-			r.head.Close()
-			r.head = spool.NewReader(r.Dir, r.read.At)
-			if err == nil {
-				return false, nil
-			}
-			return false, err
-		}
-		break
-	}
-	if spool.InboxWaiting(r.Dir) {
-		return false, nil
-	}
-	if _, err := held.Clear(r.Dir); err != nil {
+	if more, err := r.lastLook(held); more || err != nil {
 		return false, err
 	}
-	r.settleAt(spool.Position{Segment: r.read.Seq + 1})
+	reason := "idle"
+	if drained {
+		if _, err := held.Clear(r.Dir); err != nil {
+			return false, err
+		}
+		r.settleAt(spool.Position{Segment: r.read.Seq + 1})
+	} else {
+		reason = "undelivered"
+		r.dirty = true
+	}
 	if err := r.save(); err != nil {
 		return false, err
 	}
 	// Said before it is certain: once the lock is given up, the session's files
 	// may be another dispatcher's.
-	r.Meter.Happened(r.ctx, events.DispatcherEnd, "idle")
+	r.Meter.Happened(r.ctx, events.DispatcherEnd, reason)
 	if err := r.Meter.Flush(r.ctx); err != nil {
 		return false, err
+	}
+	if drained && r.Drained != nil {
+		r.Drained()
 	}
 	if err := launch.Release(r.Lock); err != nil {
 		return false, err
@@ -606,6 +647,26 @@ func (r *run) leave() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// lastLook reports whether there is more to read, while nobody can append.
+func (r *run) lastLook(held *spool.Locked) (more bool, err error) {
+	for {
+		_, err := r.head.Settle(held)
+		var damage *spool.Damage
+		switch {
+		case errors.As(err, &damage):
+			r.damaged(damage)
+			r.advance(spool.Cursor{Seq: r.read.Seq, At: r.head.Position()})
+			continue
+		case errors.Is(err, spool.ErrWait):
+			return spool.InboxWaiting(r.Dir), nil
+		}
+		// A record came in. The reader has moved past it; read it again.
+		r.head.Close()
+		r.head = spool.NewReader(r.Dir, r.read.At)
+		return err == nil, err
+	}
 }
 
 // settleAt puts every position at one place.

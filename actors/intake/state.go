@@ -26,6 +26,8 @@ type ruleState struct {
 	// counted is the newest record in behind.
 	counted uint64
 	lastAck time.Time
+	// resting: the rule waits before it tries its record again.
+	resting bool
 	// told is the number of waiting records the meter was last told.
 	told uint64
 }
@@ -87,6 +89,7 @@ func (rs *ruleState) park(r *run, changed bool) {
 	}
 	if waiting, _ := rs.waiting(); waiting > 0 {
 		r.Meter.Dropped(r.ctx, rs.ID, "rule_stopped", waiting)
+		r.gap(record.Gap{Reason: "rule_stopped", Rule: rs.ID}, waiting)
 		r.Meter.Waiting(r.ctx, rs.ID, 0, time.Time{})
 	}
 	r.parked[rs.ID] = spool.Cursor{Seq: r.read.Seq, RuleSeq: rs.at.RuleSeq, At: r.read.At}
@@ -153,7 +156,8 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		switch {
 		case over && f.Seq > r.live:
 			r.Meter.Matched(r.ctx, rs.ID)
-			r.Meter.Dropped(r.ctx, rs.ID, "queue_full", 1)
+			r.Meter.Dropped(r.ctx, rs.ID, gapQueueFull, 1)
+			r.gap(record.Gap{Reason: gapQueueFull, Rule: rs.ID}, 1)
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq + 1, At: f.Next}
 		case !rs.offer(r, f):
 			// Full after all; look at this frame again next time.

@@ -211,6 +211,7 @@ func (m *Meter) Delivered(ctx context.Context, rule string, masked map[string]in
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Delivered++
+		r.PausedSince, r.NextTry = time.Time{}, time.Time{}
 		for kind, n := range masked {
 			if r.Redacted == nil {
 				r.Redacted = map[string]uint64{}
@@ -240,6 +241,34 @@ func (m *Meter) Lost(ctx context.Context, rule string, loss delivery.Loss) {
 		}
 		note(r, loss.Reason, loss.Words)
 		s.note(about(kind, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
+	})
+}
+
+// Retrying counts a try that failed and will be repeated.
+func (m *Meter) Retrying(ctx context.Context, rule string, loss delivery.Loss, wait time.Duration) {
+	m.send(ctx, func(s *book) {
+		r := s.Rule(rule)
+		r.Retried++
+		kind := events.Retry
+		if loss.Kind == target.Unauthorized {
+			kind = events.Pause
+			if r.PausedSince.IsZero() {
+				r.PausedSince = time.Now().UTC()
+			}
+		}
+		r.NextTry = time.Now().Add(wait).UTC()
+		note(r, loss.Reason, loss.Words)
+		s.note(about(kind, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
+	})
+}
+
+// Dead counts a record that was put aside.
+func (m *Meter) Dead(ctx context.Context, rule string, loss delivery.Loss) {
+	m.send(ctx, func(s *book) {
+		r := s.Rule(rule)
+		r.Dead++
+		note(r, loss.Reason, loss.Words)
+		s.note(about(events.DeadLetter, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
 	})
 }
 

@@ -11,9 +11,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"ways/actors/deadletter"
 	"ways/actors/delivery"
 	"ways/actors/target"
+	"ways/config/plan"
 	"ways/hooks/dirs"
+	"ways/hooks/record"
 	"ways/hooks/redact"
 )
 
@@ -33,12 +36,27 @@ type Watchdog interface {
 type Meter interface {
 	Delivered(ctx context.Context, rule string, masked map[string]int)
 	Lost(ctx context.Context, rule string, loss delivery.Loss)
+	// Retrying is a try that failed and will be repeated after wait.
+	Retrying(ctx context.Context, rule string, loss delivery.Loss, wait time.Duration)
+	// Dead is a record that was put aside.
+	Dead(ctx context.Context, rule string, loss delivery.Loss)
+}
+
+// DeadLetters keeps what is given up; deadletter.Store is one.
+type DeadLetters interface {
+	Put(deadletter.Letter) error
 }
 
 // Options say what the actor works with.
 type Options struct {
 	ID      string
 	Timeout time.Duration
+	// Delivery is what the rule promises.
+	Delivery plan.Delivery
+	// MaxAge is how old a record of an at-least-once rule may grow; 0 for ever.
+	MaxAge time.Duration
+	// Dead keeps what an at-least-once rule gives up.
+	Dead DeadLetters
 	// Window is how many records wait in memory.
 	Window int
 	// Dir is the session's directory, for a rule whose records the hook's own
@@ -56,11 +74,11 @@ type Options struct {
 type Rule struct {
 	Options
 	queue chan delivery.Item
-	// hand is the record being dispatched and tries how often it was begun. They
-	// outlive a panic, which is why they are not local to Serve; only Serve
-	// touches them.
-	hand  *delivery.Item
-	tries int
+	// hand is the record being dispatched and panics how often it has brought the
+	// actor down. They outlive a panic, which is why they are not local to Serve;
+	// only Serve touches them.
+	hand   *delivery.Item
+	panics int
 	// said is the reason last logged, and unsaid how often it came again.
 	said   string
 	unsaid int
@@ -96,53 +114,141 @@ func (r *Rule) Serve(ctx context.Context) error {
 			case <-ctx.Done():
 				return errors.Join(ctx.Err(), r.Target.Close())
 			case it := <-r.queue:
-				r.hand, r.tries = &it, 0
+				r.hand, r.panics = &it, -1
 			}
 		}
-		r.tries++
-		if r.tries > maxPanics {
-			r.Meter.Lost(ctx, r.ID, delivery.Loss{
-				Kind: target.Refused, Reason: "panic", Seq: r.hand.Seq,
-				Words: fmt.Sprintf("record %d brought the rule down %d times and was given up", r.hand.Seq, maxPanics),
-			})
-		} else if err := r.dispatch(ctx); err != nil {
+		// Every time Serve begins with a record in hand, that record brought the
+		// actor down.
+		r.panics++
+		lost, err := r.finish(ctx, *r.hand)
+		if err != nil {
 			return errors.Join(err, r.Target.Close())
 		}
-		r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand.Seq})
+		r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand.Seq, Lost: lost})
 		r.hand = nil
 	}
 }
 
-// dispatch sends the record in hand once, unless the hook's own process is known
-// to be finished with it. An error: ctx ended before that was known.
-func (r *Rule) dispatch(ctx context.Context) error {
-	it := *r.hand
+// finish does with a record what the rule promises: one try for best effort, and
+// for at-least-once as many as it takes. lost is the reason for which the record
+// is lost to its consumer. An error: ctx ended first, and the record is still to
+// be delivered.
+func (r *Rule) finish(ctx context.Context, it delivery.Item) (lost string, err error) {
+	tries := 0
 	if r.Dir != "" {
-		finished, err := r.takeOver(ctx, &it)
+		finished, lost, err := r.takeOver(ctx, &it)
 		if finished || err != nil {
-			return err
+			return lost, err
 		}
 	}
-	// Once begun it is finished, within the rule's timeout.
-	ctx = context.WithoutCancel(ctx)
-	record, err := it.Record()
-	if err != nil {
-		r.lost(ctx, it, 0, &target.Error{Kind: target.Refused, Reason: "spool", Err: err})
+	for {
+		tries++
+		body, failure := r.try(context.WithoutCancel(ctx), it, tries)
+		switch {
+		case failure == nil:
+			return "", nil
+		case r.Delivery == plan.BestEffort:
+			return r.lost(ctx, it, *failure), nil
+		case failure.Kind == target.Refused:
+			if r.bury(ctx, it, body, *failure, tries) {
+				return "", nil
+			}
+		}
+		if err := r.rest(ctx, it, *failure, tries); err != nil {
+			return "", err
+		}
+	}
+}
+
+// rest waits before the next try.
+func (r *Rule) rest(ctx context.Context, it delivery.Item, f failure, tries int) error {
+	base, most := backoffBase, backoffMost
+	if f.Kind == target.Unauthorized {
+		base, most = pauseBase, pauseMost
+	}
+	wait := backoff(tries, base, most, f.retryAfter)
+	r.Meter.Retrying(ctx, r.ID, f.Loss, wait)
+	r.say(it, f.Loss, wait)
+	r.Acks.Resting(ctx, r.ID)
+	timer := time.NewTimer(wait) // on the monotonic clock: a stepped one changes nothing
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
 		return nil
 	}
-	body := r.Seal(record, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
+}
+
+// failure is a try that did not succeed.
+type failure struct {
+	delivery.Loss
+	retryAfter time.Duration
+}
+
+// try sends the record in hand once. It is finished within the rule's timeout.
+func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.Payload, *failure) {
+	if r.panics >= maxPanics {
+		return redact.Payload{}, &failure{Loss: delivery.Loss{
+			Kind: target.Refused, Reason: "panic", Seq: it.Seq,
+			Words: fmt.Sprintf("record %d brought the rule down %d times and was given up", it.Seq, maxPanics),
+		}}
+	}
+	rec, err := it.Record()
+	if err != nil {
+		return redact.Payload{}, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: "spool", Seq: it.Seq, Words: err.Error()}}
+	}
+	body := r.Seal(rec, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
+	if r.Delivery == plan.AtLeastOnce && r.MaxAge > 0 {
+		if age := time.Since(it.Time()); age > r.MaxAge {
+			return body, &failure{Loss: delivery.Loss{
+				Kind: target.Refused, Reason: "expired", Seq: it.Seq,
+				Words: fmt.Sprintf("not delivered within %s", r.MaxAge),
+			}}
+		}
+	}
 	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
 	err = r.Target.Deliver(guarded, target.Dispatch{
-		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: 1, Body: body,
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: attempt, Body: body,
 	})
 	release()
-	if err != nil {
-		r.lost(ctx, it, time.Since(began), err)
-		return nil
+	if err == nil {
+		r.delivered(ctx, it, body.Counts())
+		return body, nil
 	}
-	r.delivered(ctx, it, body.Counts())
-	return nil
+	f := failure{Loss: delivery.Loss{
+		Kind: target.KindOf(err), Reason: "unclassified", Words: err.Error(), Seq: it.Seq, Took: time.Since(began),
+	}}
+	var te *target.Error
+	if errors.As(err, &te) {
+		f.Reason, f.retryAfter = te.Reason, te.RetryAfter
+	}
+	return body, &f
+}
+
+// bury puts a record aside that will never be accepted. It reports whether that
+// worked: what cannot be put aside is not given up.
+func (r *Rule) bury(ctx context.Context, it delivery.Item, body redact.Payload, f failure, tries int) bool {
+	err := r.Dead.Put(deadletter.Letter{
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, At: time.Now().UTC(),
+		Reason: f.Reason, Words: f.Words, Attempts: tries, Body: orNull(body.Bytes()),
+	})
+	if err != nil {
+		r.Log.Error().Str("rule", r.ID).Uint64("seq", it.Seq).Err(err).Msg("dead letter not kept; trying on")
+		return false
+	}
+	r.Meter.Dead(ctx, r.ID, f.Loss)
+	r.Log.Error().Str("rule", r.ID).Uint64("seq", it.Seq).Str("reason", f.Reason).Str("words", f.Words).
+		Msg("record put aside; ways sensors dead shows it")
+	return true
+}
+
+func orNull(b []byte) []byte {
+	if b == nil {
+		return []byte("null")
+	}
+	return b
 }
 
 func (r *Rule) delivered(ctx context.Context, it delivery.Item, masked map[string]int) {
@@ -153,22 +259,30 @@ func (r *Rule) delivered(ctx context.Context, it delivery.Item, masked map[strin
 	}
 }
 
-// lost counts a record that did not arrive, and logs it unless the one before it
-// went the same way.
-func (r *Rule) lost(ctx context.Context, it delivery.Item, took time.Duration, err error) {
-	kind, reason := target.KindOf(err), "unclassified"
-	var te *target.Error
-	if errors.As(err, &te) {
-		reason = te.Reason
+// lost counts a record that did not arrive, and returns why. A lost gap record is
+// not told of in turn: that would never end.
+func (r *Rule) lost(ctx context.Context, it delivery.Item, f failure) string {
+	r.Meter.Lost(ctx, r.ID, f.Loss)
+	r.say(it, f.Loss, 0)
+	if rec, err := it.Record(); err == nil && delivery.SectionOf(rec) == record.SectionGap {
+		return ""
 	}
-	r.Meter.Lost(ctx, r.ID, delivery.Loss{Kind: kind, Reason: reason, Words: err.Error(), Seq: it.Seq, Took: took})
-	if reason == r.said {
+	return f.Reason
+}
+
+// say logs a failure, unless the one before it was of the same kind.
+func (r *Rule) say(it delivery.Item, l delivery.Loss, next time.Duration) {
+	if l.Reason == r.said {
 		r.unsaid++
 		return
 	}
-	r.said, r.unsaid = reason, 0
-	r.Log.Warn().Str("rule", r.ID).Uint64("seq", it.Seq).Str("kind", string(kind)).Str("reason", reason).
-		Err(err).Msg("record not delivered")
+	r.said, r.unsaid = l.Reason, 0
+	line := r.Log.Warn().Str("rule", r.ID).Uint64("seq", it.Seq).Str("kind", string(l.Kind)).Str("reason", l.Reason).
+		Str("error", l.Words)
+	if next > 0 {
+		line = line.Dur("next_try_ms", next)
+	}
+	line.Msg("record not delivered")
 }
 
 // DeliveryID is the idempotency key of one record to one rule (design §9). It

@@ -8,6 +8,7 @@ import (
 
 	"ways/actors/delivery"
 	"ways/actors/target"
+	"ways/config/plan"
 	"ways/hooks/ticket"
 )
 
@@ -17,8 +18,8 @@ const look = 20 * time.Millisecond
 
 // takeOver finds out whether the hook's own process has finished with a record
 // of a blocking rule; it counts the outcome then. Otherwise it leaves the number
-// the record is to be handed out under in it.RuleSeq.
-func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, err error) {
+// the record is to be handed out under in it.RuleSeq. lost is as finish has it.
+func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, lost string, err error) {
 	var said delivery.Outcome
 	var found bool
 	for {
@@ -28,7 +29,7 @@ func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, 
 		}
 		select {
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return false, "", ctx.Err()
 		case <-time.After(look):
 		}
 	}
@@ -38,17 +39,19 @@ func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, 
 	switch {
 	case found && said.Finished && said.Kind == "":
 		r.delivered(ctx, *it, said.Redacted)
-		return true, nil
-	case found && said.Finished:
-		r.lost(ctx, *it, said.Took, &target.Error{Kind: target.Kind(said.Kind), Reason: said.Reason, Err: errors.New(said.Words)})
-		return true, nil
+		return true, "", nil
+	case found && said.Finished && r.Delivery == plan.BestEffort:
+		return true, r.lost(ctx, *it, failure{Loss: delivery.Loss{
+			Kind: target.Kind(said.Kind), Reason: said.Reason, Words: said.Words, Seq: it.Seq, Took: said.Took,
+		}}), nil
 	case found:
+		// The hook's process died over it, or the rule promises to try on.
 		it.RuleSeq = said.RuleSeq
-		return false, nil
+		return false, "", nil
 	}
 	it.RuleSeq, err = ticket.Number(r.Dir, r.ID)
 	if err != nil {
 		r.Log.Error().Str("rule", r.ID).Uint64("seq", it.Seq).Err(err).Msg("no number for a record")
 	}
-	return false, nil
+	return false, "", nil
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"time"
 
@@ -86,6 +87,8 @@ type Context struct {
 	// InTurn: the event's prompt id is the one of the turn that is running, so
 	// a prompt is a message queued into that turn.
 	InTurn bool
+	// Source is where the record comes from; empty for FromHook.
+	Source string
 }
 
 // FromEvent returns the records of the wanted sections that an event yields,
@@ -195,7 +198,7 @@ func draft(ev payload.Event, c Context, s Section, data []byte) Draft {
 	head = append(head, `,"event":`...)
 	head = append(head, quote(ev.Name)...)
 	head = append(head, `,"source":`...)
-	head = append(head, quote(FromHook)...)
+	head = append(head, quote(cmp.Or(c.Source, FromHook))...)
 	head = append(head, `,"ts":"`...)
 	head = c.Time.UTC().AppendFormat(head, "2006-01-02T15:04:05.000000000Z")
 	head = append(head, `","session":`...)

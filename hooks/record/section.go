@@ -16,6 +16,8 @@ const (
 	SessionStart
 	SessionEnd
 	WayEvent
+	// SectionGap tells of records that were lost.
+	SectionGap
 
 	sectionCount
 
@@ -55,6 +57,8 @@ func (s Section) String() string {
 		return "session_end"
 	case WayEvent:
 		return "way_event"
+	case SectionGap:
+		return "gap"
 	}
 	return "unknown"
 }

@@ -26,16 +26,38 @@ type Envelope struct {
 // byte as it was. A record that is no JSON object is not sent: all of it is
 // replaced by a count of one "unscanned".
 func (m *Masker) Seal(rec []byte, add Envelope) Payload {
+	out, counts := m.mask(rec)
+	if counts == nil {
+		return Plain(rec, add)
+	}
+	return Payload{body: appendEnvelope(out, add, counts), counts: counts}
+}
+
+// Again is the payload of a record that was sealed before and kept, a dead
+// letter: it has its envelope, and is masked once more, by what the rules are now.
+func (m *Masker) Again(sealed []byte) Payload {
+	out, counts := m.mask(sealed)
+	if counts == nil {
+		out = sealed
+	}
+	return Payload{body: out, counts: counts}
+}
+
+// AsKept is Again for a rule that masks nothing.
+func AsKept(sealed []byte) Payload { return Payload{body: sealed} }
+
+// mask returns a record with its secrets masked, and how many there were by
+// kind; nil counts when there were none.
+func (m *Masker) mask(rec []byte) ([]byte, map[string]int) {
 	rec = bytes.TrimSpace(rec)
 	s := m.pool.Get().(*scan)
 	defer m.pool.Put(s)
 	if !s.doc.load(rec) {
-		counts := map[string]int{kindUnscanned: 1}
-		return Payload{body: appendEnvelope([]byte("{}"), add, counts), counts: counts}
+		return []byte("{}"), map[string]int{kindUnscanned: 1}
 	}
 	spans := s.run()
 	if len(spans) == 0 {
-		return Plain(rec, add)
+		return nil, nil
 	}
 	counts := make(map[string]int)
 	out := make([]byte, 0, len(rec)+256)
@@ -73,10 +95,9 @@ func (m *Masker) Seal(rec []byte, add Envelope) Payload {
 		}
 	}
 	if len(counts) == 0 {
-		return Plain(rec, add)
+		return nil, nil
 	}
-	out = append(out, rec[at:]...)
-	return Payload{body: appendEnvelope(out, add, counts), counts: counts}
+	return append(out, rec[at:]...), counts
 }
 
 // Plain adds the envelope to rec and masks nothing: a rule's `redact: none`.

@@ -317,3 +317,15 @@ func LastSeq(dir string, wait time.Duration) (uint64, error) {
 	}
 	return s.seq, err
 }
+
+// Unwritten is how many records of a session could not be written, ever. It does
+// not take the lock, and may miss the newest.
+func Unwritten(dir string) uint64 {
+	f, err := openPrivate(filepath.Join(dir, lockName), os.O_RDONLY)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	s, _ := readState(f)
+	return s.unwritten
+}

@@ -29,6 +29,8 @@ type Cursors struct {
 	// Read is how far the spool was read for all rules; a rule that is new
 	// begins there.
 	Read Cursor
+	// Unwritten is how many records that could not be written have been told of.
+	Unwritten uint64
 	// Rules holds each rule's own cursor, by rule id.
 	Rules map[string]Cursor
 }
@@ -77,7 +79,7 @@ func formatCursors(c Cursors) []byte {
 	add := func(name string, c Cursor) {
 		body = fmt.Appendf(body, "%d %d %d %d %s\n", c.Seq, c.RuleSeq, c.At.Segment, c.At.Offset, name)
 	}
-	add("", c.Read)
+	add("", Cursor{Seq: c.Read.Seq, RuleSeq: c.Unwritten, At: c.Read.At})
 	for _, id := range sortedKeys(c.Rules) {
 		add(id, c.Rules[id])
 	}
@@ -106,7 +108,8 @@ func parseCursors(data []byte) (Cursors, error) {
 		n, err := fmt.Sscanf(ln, "%d %d %d %d %s", &cur.Seq, &cur.RuleSeq, &cur.At.Segment, &cur.At.Offset, &rest)
 		switch {
 		case i == 0 && n == 4:
-			c.Read = cur
+			// The head has no numbering of its own.
+			c.Read, c.Unwritten = Cursor{Seq: cur.Seq, At: cur.At}, cur.RuleSeq
 		case i > 0 && err == nil:
 			c.Rules[rest] = cur
 		default:

@@ -25,6 +25,14 @@ type Rule struct {
 	TimedOut  uint64 `json:"timed_out"`
 	Killed    uint64 `json:"killed"`
 	Dropped   uint64 `json:"dropped"`
+	// Dead records were put aside by an at-least-once rule.
+	Dead uint64 `json:"dead,omitempty"`
+	// Retried counts tries that failed and were repeated.
+	Retried uint64 `json:"retried,omitempty"`
+	// PausedSince is set while the consumer does not know us (401, 403).
+	PausedSince time.Time `json:"paused_since,omitzero"`
+	// NextTry is when a record that waits for another try gets it.
+	NextTry time.Time `json:"next_try,omitzero"`
 	// Waiting is a gauge: records handed over or on disk that the rule is not
 	// done with.
 	Waiting uint64 `json:"spooled"`

@@ -35,6 +35,10 @@ const (
 	Spool           = "sensor_spool"
 	Damage          = "sensor_damage"
 	Panic           = "sensor_panic"
+	Retry           = "sensor_retry"
+	Pause           = "sensor_pause"
+	DeadLetter      = "sensor_dead_letter"
+	Gap             = "sensor_gap"
 )
 
 // Event is one line. Empty fields are left out; TS is set by Append when empty.
