@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ways/actors/target"
+	"ways/config/plan"
 )
 
 // roleDisk mounts a file system of 256 KiB on args[0], in a mount namespace of
@@ -72,4 +73,10 @@ func TestFullDisk(t *testing.T) {
 	if string(out) != want {
 		t.Errorf("outcomes:\n%swant:\n%s", out, want)
 	}
+}
+
+// A device that is always full is no log; it is not even opened.
+func TestTheFullDeviceIsRefused(t *testing.T) {
+	to := newFixture(t).target(t, plan.File{Path: "/dev/full"})
+	wantError(t, to.Deliver(t.Context(), dispatch(1, "{}")), target.Refused, "not_regular")
 }
