@@ -259,7 +259,7 @@ func (s *scan) operator(lo, hi int) (int, style) {
 		return j, styleArgument
 	}
 	if t[lo] == '-' && i > hi || t[lo] == '-' && quoted {
-		for n := 0; n < 4 && i < len(t) && (isSpace(t[i])); n++ {
+		for n := 0; n < 4 && i < len(t) && isSpace(t[i]); n++ {
 			i++
 		}
 		return i, styleFlag

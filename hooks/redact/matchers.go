@@ -17,6 +17,7 @@ func matcherWords() []matcherWord {
 		{matcher: (*scan).pemBegin, words: []string{"-----begin"}},
 		{matcher: (*scan).pemEnd, words: []string{"-----end"}},
 		{matcher: (*scan).pemBase64, words: []string{"LS0tLS1CRUdJTi"}, exact: true},
+		{matcher: (*scan).encoded, words: encodedWords(), exact: true},
 		{matcher: (*scan).putty, words: []string{"private-lines:"}},
 		{matcher: (*scan).jwt, words: []string{"eyJ"}, exact: true},
 		{matcher: (*scan).urlUser, words: []string{"://"}},

@@ -64,6 +64,8 @@ type scan struct {
 	curlEnd int    // the end of the command line read last
 	// manifestEnd is the end of the Kubernetes Secret read last.
 	manifestEnd int
+	encodedEnd  int  // the end of the base64 decoded last
+	inner       bool // this scan is of text that was decoded
 	manifests   int8 // whether the text has a Kubernetes Secret: 0 not known, 1 no, 2 yes
 	valueEnd    int  // the end of the value that was refused last,
 	refused     int  // and how often a value with that end was
@@ -131,7 +133,7 @@ func (s *scan) merge() []span {
 func (s *scan) pass(text []byte) {
 	s.text, s.found = text, s.found[:0]
 	s.covered, s.nameEnd, s.curlEnd, s.manifestEnd, s.run0, s.run1 = 0, 0, 0, 0, 0, 0
-	s.valueEnd, s.refused, s.manifests = 0, 0, 0
+	s.valueEnd, s.refused, s.manifests, s.encodedEnd = 0, 0, 0, 0
 	a := s.m.words
 	next, firstOut := a.next, a.firstOut
 	st := uint32(0)

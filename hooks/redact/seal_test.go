@@ -39,6 +39,8 @@ func TestSeal(t *testing.T) {
 		{"cookie", `{"u":"Cookie: a=b1; session=abcdef"}`, `{"u":"Cookie: a=[REDACTED:cookie]; session=[REDACTED:cookie]"}`},
 		{"placeholders", `{"u":"password = os.environ['X'] token=${TOKEN} api_key: <your-key> secret=xxxx"}`, ``},
 		{"ids", `{"session":"a78d8549-8442-40b5-8a32-8ba87b02955d","prompt_id":"8833aeb6-079d-420d-b682-cdbace07b4a8","data":{"id":"toolu_58a6ae0d418b47a4bf79428a","cache_key":"0123456789abcdef0123456789abcdef","sha":"3f786850e387550fdab836ed7e6dc881de23001b"}}`, ``},
+		{"base64 of an environment file", `{"u":"echo REJfSE9TVD14CkRCX1BBU1NXT1JEPWh1bnRlcjIK | base64 -d"}`, `{"u":"echo [REDACTED:password] | base64 -d"}`},
+		{"base64 of prose about passwords", `{"u":"VGhlIHBhc3N3b3JkIGZpZWxkIGlzIHJlcXVpcmVkLgo="}`, ``},
 		{"object key", `{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1}`, `{"[REDACTED:github-pat]":1}`},
 		{"repeated elsewhere", `{"u":"password = s3cr3t-Horse","v":"then s3cr3t-Horse, again"}`, `{"u":"password = [REDACTED:password]","v":"then [REDACTED:password], again"}`},
 		{"lone surrogate kept", `{"u":"\ud800 password = hunter2 \udfff"}`, `{"u":"\ud800 password = [REDACTED:password] \udfff"}`},

@@ -12,7 +12,7 @@ import (
 
 const (
 	seed    = 20260301
-	planted = 6000
+	planted = 3000
 )
 
 func masker(t testing.TB) *redact.Masker {
