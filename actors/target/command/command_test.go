@@ -16,8 +16,12 @@ import (
 	"ways/hooks/redact"
 )
 
-// roleVar makes the test binary run as a dispatcher that can be killed.
-const roleVar = "WAYS_COMMAND_TEST_ROLE"
+// roleVar makes the test binary run as a dispatcher that can be killed, with the
+// session in sessionVar.
+const (
+	roleVar    = "WAYS_COMMAND_TEST_ROLE"
+	sessionVar = "WAYS_COMMAND_TEST_SESSION"
+)
 
 func TestMain(m *testing.M) {
 	if err := errors.Join(BecomeSubreaper(), HideDescriptors()); err != nil {
@@ -36,7 +40,9 @@ func roleDispatcher(script string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(to.Deliver(context.Background(), dispatch(1, "{}")))
+	d := dispatch(1, "{}")
+	d.Session = os.Getenv(sessionVar)
+	fmt.Println(to.Deliver(context.Background(), d))
 }
 
 func dispatch(n int, data string) target.Dispatch {

@@ -183,11 +183,14 @@ func TestOtherChildrenAreLeftAlone(t *testing.T) {
 	noProcessLeft(t)
 }
 
+// orphansSession is no other test run's.
+func orphansSession() string { return fmt.Sprint("orphans-of-", os.Getpid()) }
+
 // dispatcher starts a process that runs script as a command.
 func dispatcher(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), roleVar+"="+script)
+	cmd.Env = append(os.Environ(), roleVar+"="+script, sessionVar+"="+orphansSession())
 	cmd.Stderr = os.Stderr
 	onThreadOfItsOwn(func() { must(t, cmd.Start()) })
 	return cmd
@@ -215,7 +218,7 @@ func TestKillOrphans(t *testing.T) {
 	cmd := dispatcher(t, script)
 	left := []int{number(t, up), number(t, up)}
 
-	if n := KillOrphans(t.Context(), "the-session"); n != 0 {
+	if n := KillOrphans(t.Context(), orphansSession()); n != 0 {
 		t.Errorf("%d killed while their dispatcher lives", n)
 	}
 	must(t, cmd.Process.Kill())
@@ -223,7 +226,7 @@ func TestKillOrphans(t *testing.T) {
 	if n := KillOrphans(t.Context(), "another-session"); n != 0 {
 		t.Errorf("%d killed for another session", n)
 	}
-	if n := KillOrphans(t.Context(), "the-session"); n < len(left) {
+	if n := KillOrphans(t.Context(), orphansSession()); n < len(left) {
 		t.Errorf("%d killed, want at least %d", n, len(left))
 	}
 	for range 8 { // the two, and the shells above them
