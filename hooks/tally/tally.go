@@ -5,8 +5,10 @@ package tally
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,23 +85,29 @@ func count(path string, reason Reason) {
 	if !lock(f) {
 		return
 	}
-	for i, r := range Reasons() {
-		slot := make([]byte, slotBytes)
-		at := int64(i) * slotBytes
-		n, _ := f.ReadAt(slot, at)
-		was := uint64(0)
-		if n == slotBytes {
-			_, was = parseSlot(string(slot))
-			if r != reason {
-				continue
-			}
-		}
-		if r == reason {
-			was++
-		}
-		// Slots are filled from the front: the file is whole at every length.
-		_, _ = f.WriteAt([]byte(formatSlot(r, was)), at)
+	// One read and one write, so that the lock is held for microseconds.
+	reasons := Reasons()
+	slots := make([]byte, len(reasons)*slotBytes)
+	have, _ := f.ReadAt(slots, 0)
+	have -= have % slotBytes
+	at := slices.Index(reasons, reason) * slotBytes
+	if at < 0 {
+		return
 	}
+	was := uint64(0)
+	if at < have {
+		_, was = parseSlot(string(slots[at : at+slotBytes]))
+	}
+	// Slots are filled from the front: the file is whole at every length.
+	var out []byte
+	for i := min(have, at); i < at; i += slotBytes {
+		out = append(out, formatSlot(reasons[i/slotBytes], 0)...)
+	}
+	out = append(out, formatSlot(reason, was+1)...)
+	for i := max(have, at+slotBytes); i < len(slots); i += slotBytes {
+		out = append(out, formatSlot(reasons[i/slotBytes], 0)...)
+	}
+	_, _ = f.WriteAt(out, int64(min(have, at)))
 }
 
 func formatSlot(r Reason, n uint64) string {
@@ -119,10 +127,13 @@ func parseSlot(s string) (Reason, uint64) {
 	return Reason(words[0]), n
 }
 
-// lock waits for the lock a little: a count is worth milliseconds of a hook, no
-// more.
+// lockWait is how long a hook waits for the counters: it is microseconds unless
+// dozens of hooks are refused at once.
+const lockWait = 250 * time.Millisecond
+
+// lock waits for the lock a little.
 func lock(f *os.File) bool {
-	for range 50 {
+	for began := time.Now(); time.Since(began) < lockWait; time.Sleep(200 * time.Microsecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return true
@@ -130,7 +141,6 @@ func lock(f *os.File) bool {
 		if !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EWOULDBLOCK) {
 			return false
 		}
-		time.Sleep(time.Millisecond)
 	}
 	return false
 }
@@ -173,5 +183,11 @@ func logLine(path string, now time.Time, reason Reason, fields []string) {
 		return
 	}
 	defer f.Close()
-	_, _ = f.Write(append(line, '}', '\n'))
+	// Under the lock, so that what a full disk left of a line can go again: the
+	// next one would go on in the middle of it.
+	locked := lock(f)
+	size, statErr := f.Seek(0, io.SeekEnd)
+	if n, err := f.Write(append(line, '}', '\n')); err != nil && n > 0 && locked && statErr == nil {
+		_ = f.Truncate(size)
+	}
 }
