@@ -171,6 +171,10 @@ func (s *scan) hit(n, end int) {
 		if r.word && start > 0 && (isWord(s.text[start-1]) || s.inBase64(start)) {
 			continue
 		}
+		if r.word && end-start <= 4 && start > 1 && s.text[start-1] == '-' && isAlnum(s.text[start-2]) {
+			// cache-key-<digest>: part of a longer name.
+			continue
+		}
 		switch r.mode {
 		case modePrefix:
 			s.prefix(u.rule, r, start, end)
