@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -105,7 +106,14 @@ func TestExamplesAreReal(t *testing.T) {
 		return r
 	}
 	seen := map[string]bool{}
-	golden := goldenRecords(t)
+	// No recorded session lost anything.
+	gap := record.FromGap(record.Gap{Reason: "queue_full", Rule: "team-audit/collector"}, 3,
+		"abe0a10f-62cb-40c8-bc3f-b36f53ea1f62", "/home/dev/proj", time.Now())
+	var lost map[string]any
+	if err := json.Unmarshal(gap.Append(nil, 22), &lost); err != nil {
+		t.Fatal(err)
+	}
+	golden := append(goldenRecords(t), lost)
 	for _, b := range p.blocks {
 		var r map[string]any
 		if b.lang != "json" || json.Unmarshal([]byte(p.text(b)), &r) != nil || r["section"] == nil {
@@ -134,6 +142,8 @@ func TestSchemaRefuses(t *testing.T) {
 		`"input":{"command":"ls"}`, `"status":"ok","output":"x"`).Replace(call)
 	prompt := strings.NewReplacer(`"tool_call"`, `"user_prompt"`, `"PreToolUse"`, `"UserPromptSubmit"`,
 		`{"id":"t","name":"Bash","input":{"command":"ls"}}`, `{"prompt":"x","origin":"human"}`).Replace(call)
+	gap := strings.NewReplacer(`"tool_call"`, `"gap"`, `"PreToolUse"`, `"Gap"`, `"hook"`, `"dispatcher"`,
+		`{"id":"t","name":"Bash","input":{"command":"ls"}}`, `{"reason":"damaged","count":1}`).Replace(call)
 	for _, c := range []struct {
 		name, record, from, to string
 		ok                     bool
@@ -141,6 +151,10 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a call", call, "", "", true},
 		{"a result", result, "", "", true},
 		{"a prompt", prompt, "", "", true},
+		{"a gap", gap, "", "", true},
+		{"a gap of a rule", gap, `"count":1`, `"count":1,"rule":"a/b"`, true},
+		{"a gap of nothing", gap, `"count":1`, `"count":0`, false},
+		{"a gap without reason", gap, `"reason":"damaged",`, ``, false},
 		{"an unknown field", call, `"seq":1`, `"seq":1,"later":[1]`, true},
 		{"an unknown field of the data", call, `"id":"t"`, `"id":"t","later":{}`, true},
 		{"masked", call, `"rule_seq":1`, `"rule_seq":1,"redacted":{"aws-access-token":2}`, true},
