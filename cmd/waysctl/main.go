@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"ways/cmd/internal/cli"
+	"ways/cmd/internal/dead"
 	"ways/cmd/internal/dispatch"
 	"ways/cmd/internal/reconcile"
 	"ways/cmd/internal/sensors"
@@ -30,7 +31,7 @@ func verbs() []cli.Verb {
 	return []cli.Verb{
 		{Name: "reconcile", Short: "wire ways into the client's settings, or take it out", Run: wire},
 		{Name: "sensors", Short: "list, show, check and copy sensors; run a dispatcher", Run: func(env cli.Env, args []string) int {
-			return cli.Dispatch(env, "ways sensors", sensors.About, append(sensors.Verbs(), dispatch.Verb(), dispatch.BlockVerb()), args)
+			return cli.Dispatch(env, "ways sensors", sensors.About, append(sensors.Verbs(), dispatch.Verb(), dispatch.DrainVerb(), dispatch.BlockVerb(), dead.Verb()), args)
 		}},
 		{Name: "status", Short: "what runs, what waits, what went wrong", Run: status.Run},
 		{Name: "hook", Run: hook},

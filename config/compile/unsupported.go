@@ -13,8 +13,6 @@ func Unsupported(rule plan.Rule) string {
 	switch {
 	case rule.Chain:
 		return "chain is not available in this version; remove chain: true"
-	case rule.Delivery == plan.AtLeastOnce:
-		return "delivery: at_least_once is not available in this version; remove it, or write best_effort"
 	}
 	return ""
 }
@@ -30,10 +28,7 @@ func refuseUnsupported(set *sensors.Set) []Problem {
 			if !rule.Active || why == "" {
 				continue
 			}
-			key := "delivery"
-			if rule.Chain {
-				key = "chain"
-			}
+			const key = "chain"
 			at := rule.Origins[key]
 			p := Problem{
 				File: at.File, Line: at.Line, Col: at.Col, Sensor: rule.Sensor, Rule: rule.Name,

@@ -88,6 +88,9 @@ func newest(inputs []index.Input, now time.Time) time.Time {
 
 func headerOf(res compile.Result) index.Header {
 	var h index.Header
+	if res.Settings.SpoolSync == "always" {
+		h.Flags |= index.Sync
+	}
 	for _, r := range res.Plan.Rules {
 		if r.Mode == plan.Blocking {
 			h.Blocking |= r.Sections

@@ -59,7 +59,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].sections", Type: Sections, Max: 10, Required: true, Scope: all,
 			Short: "The kinds of record the rule selects.",
-			Long:  "At least one of `user_prompt`, `queued_message`, `assistant_response`, `tool_call`, `tool_result`, `subagent`, `compaction`, `session_start`, `session_end`, `way_event`.",
+			Long:  "At least one of `user_prompt`, `queued_message`, `assistant_response`, `tool_call`, `tool_result`, `subagent`, `compaction`, `session_start`, `session_end`, `way_event`, `gap`.",
 		},
 		{
 			Name: "rules[].where", Type: Where, Max: 64, Scope: all,
@@ -155,7 +155,7 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].delivery", Type: Choice, Choices: []string{"best_effort", "at_least_once"}, Default: "best_effort", Scope: all,
 			Short: "What is promised about a record.",
-			Long:  "`best_effort`: delivered within the timeout, or counted as lost. `at_least_once`: kept until the consumer accepts it. `at_least_once` is not available in this version: such a rule is refused.",
+			Long:  "`best_effort`: delivered within the timeout, or counted as lost. `at_least_once`: kept until the consumer accepts it, also over restarts; tried again with growing waits.",
 		},
 		{
 			Name: "rules[].chain", Type: Bool, Default: "false", Scope: all,
@@ -190,6 +190,11 @@ func settingsKeys() []Key {
 			Name: "spool.sync", Type: Choice, Choices: []string{"never", "always"}, Default: "never", Scope: user,
 			Short: "Whether a hook waits until its record is on the disk.",
 			Long:  "With `never` a record survives the death of every process, but not a power cut in the next seconds.",
+		},
+		{
+			Name: "spool.max_age", Type: Duration, Min: int64(time.Minute), Max: int64(10 * 365 * 24 * time.Hour), Default: "168h", Scope: user,
+			Short: "How old an undelivered record may grow.",
+			Long:  "A record of an `at_least_once` rule that its consumer has not accepted by then goes to the dead letters (`ways sensors dead`).",
 		},
 	}
 }

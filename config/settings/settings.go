@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -28,6 +29,9 @@ type Settings struct {
 	ProjectSensors []string
 	// SpoolSync is "never" or "always".
 	SpoolSync string
+	// MaxAge is how old an undelivered record of an at-least-once rule may grow
+	// before it goes to the dead letters.
+	MaxAge time.Duration
 	// Home is what a leading ~/ stands for; empty when there is none.
 	Home string
 }
@@ -56,8 +60,10 @@ func Load(reader files.Reader, path, home string) (Settings, []problem.Problem, 
 func Parse(path, home string, data []byte) (Settings, []problem.Problem) {
 	table := schema.NewTable(schema.Settings())
 	r := reader{table: table, s: Settings{File: path, Home: home}}
-	if sync, ok := table.Key("spool.sync"); ok {
-		r.s.SpoolSync = sync.Default
+	for _, k := range table.Keys() {
+		if v, err := k.Parse(k.Default); err == nil {
+			r.set(k.Name, v)
+		}
 	}
 	root, fault := yamlfile.Parse(data)
 	switch {
@@ -133,13 +139,23 @@ func (r *reader) group(n *yaml.Node, parent string) {
 			if fault == nil {
 				v, err := key.Parse(text)
 				if err == nil {
-					r.s.SpoolSync = v.Text
+					r.set(name, v)
 					continue
 				}
 				fault = yamlfile.At(pair.Value, err.Error(), "")
 			}
 			r.fault(name, fault)
 		}
+	}
+}
+
+// set takes over the value of a scalar key.
+func (r *reader) set(name string, v schema.Value) {
+	switch name {
+	case "spool.sync":
+		r.s.SpoolSync = v.Text
+	case "spool.max_age":
+		r.s.MaxAge = v.Duration
 	}
 }
 

@@ -253,7 +253,7 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 	now := h.Now()
 	req := spool.Request{
 		Key: eventKey(ev), Window: otherWindow,
-		Generation: idx.Generation, Now: now, Wait: lockWait,
+		Generation: idx.Generation, Now: now, Wait: lockWait, Sync: idx.Flags&index.Sync != 0,
 		Build: func(inTurn bool) []spool.Draft {
 			var drafts []spool.Draft
 			for _, d := range record.FromEvent(ev, record.Context{Time: now, Project: project, InTurn: inTurn}, want) {

@@ -94,6 +94,7 @@ type Header struct {
 	// Async and Blocking are the sections that some enabled rule of that mode
 	// selects.
 	Async, Blocking record.Set
+	Flags           Flags
 	Inputs          []Input
 }
 
@@ -107,8 +108,17 @@ func (h *Header) Stale() string {
 	return ""
 }
 
+// Flags are settings that a hook acts on.
+type Flags uint16
+
+// The flags; their bits are part of the file.
 const (
-	magic = "WAYSIDX1"
+	// Sync: a hook waits until its records are on the disk (spool.sync: always).
+	Sync Flags = 1 << iota
+)
+
+const (
+	magic = "WAYSIDX2"
 	// fixed is the part in front of the header: magic, header length, header
 	// checksum, plan length, plan checksum.
 	fixed = len(magic) + 4*4
@@ -190,6 +200,7 @@ func encodeHeader(h Header) []byte {
 	b := le.AppendUint64(nil, h.Generation)
 	b = le.AppendUint16(b, uint16(h.Async))
 	b = le.AppendUint16(b, uint16(h.Blocking))
+	b = le.AppendUint16(b, uint16(h.Flags))
 	b = le.AppendUint32(b, uint32(len(h.Inputs)))
 	for _, in := range h.Inputs {
 		present := byte(0)
@@ -206,19 +217,23 @@ func encodeHeader(h Header) []byte {
 	return b
 }
 
+// headerBytes is the part of an encoded header in front of its inputs.
+const headerBytes = 8 + 3*2 + 4
+
 // inputBytes is the fixed part of an encoded input.
 const inputBytes = 2 + 5*8 + 4
 
 func decodeHeader(b []byte) (Header, error) {
 	le := binary.LittleEndian
-	if len(b) < 16 {
+	if len(b) < headerBytes {
 		return Header{}, ErrDamaged
 	}
 	h := Header{
 		Generation: le.Uint64(b), Async: record.Set(le.Uint16(b[8:])), Blocking: record.Set(le.Uint16(b[10:])),
+		Flags: Flags(le.Uint16(b[12:])),
 	}
-	n := int(le.Uint32(b[12:]))
-	b = b[16:]
+	n := int(le.Uint32(b[14:]))
+	b = b[headerBytes:]
 	if n > len(b)/inputBytes {
 		return Header{}, ErrDamaged
 	}

@@ -133,21 +133,26 @@ type Command struct {
 // own, from /, with its standard streams on /dev/null and no other descriptor
 // than the lock: the client waits for the end of its pipes, and whatever a
 // hook inherited must not stay open in a process that outlives it.
-func Start(c Command, lock *os.File) error {
+func Start(c Command, lock *os.File) error { return detach(c, lock.Fd()) }
+
+// Detach starts a program in the same way, with no lock to hand down.
+func Detach(c Command) error { return detach(c) }
+
+func detach(c Command, more ...uintptr) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("start the dispatcher: %w", err)
+		return fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	defer null.Close()
 	closeInherited()
 	_, err = syscall.ForkExec(c.Path, c.argv(), &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   c.Env,
-		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), lock.Fd()},
+		Files: append([]uintptr{null.Fd(), null.Fd(), null.Fd()}, more...),
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return fmt.Errorf("start the dispatcher %s: %w", c.Path, err)
+		return fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	return nil
 }

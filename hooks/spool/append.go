@@ -41,8 +41,17 @@ type Request struct {
 	// Claim, when set, is called with the numbers the records get, under the
 	// lock and before they are written.
 	Claim func(first, last uint64)
+	// Note, when set, is appended behind the records: JSON for the readers of
+	// notes alone. It takes no number. It is lost when the lock is not to be had,
+	// so it may say nothing that cannot be found out later.
+	Note []byte
+	// Direct: when the lock stays held, fail with ErrLocked and leave nothing in
+	// the inbox. For a writer that must know what it has written.
+	Direct bool
 	// Generation is the index generation the records were selected under.
 	Generation uint64
+	// Sync: return only when the disk has the records.
+	Sync bool
 	// Now is when the hook saw the event; Wait bounds the wait for the lock.
 	Now  time.Time
 	Wait time.Duration
@@ -54,6 +63,8 @@ type Result struct {
 	First, Last uint64
 	// At is where the first frame begins.
 	At Position
+	// Noted: the note was written.
+	Noted bool
 	// Duplicate: the event was here already.
 	Duplicate bool
 	// Inbox: the lock was not to be had; the records wait in a file of their
@@ -68,7 +79,7 @@ type Result struct {
 // not stored.
 func Append(dir string, req Request) (Result, error) {
 	f, err := lockAppend(dir, req.Wait)
-	if errors.Is(err, ErrLocked) {
+	if errors.Is(err, ErrLocked) && !req.Direct {
 		return Result{Inbox: true}, leaveInInbox(dir, req)
 	}
 	if err != nil {
@@ -90,7 +101,7 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 	if res.First != 0 {
 		written = int(res.Last - res.First + 1)
 	}
-	if err != nil {
+	if err != nil && written < len(drafts) {
 		s.unwritten += uint64(len(drafts) - written)
 		err = fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
@@ -110,7 +121,7 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 
 // write appends the drafts' frames to the active segment.
 func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
-	if len(drafts) == 0 {
+	if len(drafts) == 0 && req.Note == nil {
 		return Result{}, nil
 	}
 	if err := checkSizes(drafts); err != nil {
@@ -122,7 +133,7 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	}
 	defer seg.Close()
 
-	total := 0
+	total := len(req.Note) + frameOverhead
 	for _, d := range drafts {
 		total += d.Size() + frameOverhead
 	}
@@ -136,7 +147,11 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 		buf = appendFrame(buf, seq, req.Generation, rec)
 		ends = append(ends, len(buf))
 	}
-	if req.Claim != nil {
+	noted := req.Note != nil && len(req.Note) <= MaxNote
+	if noted {
+		buf = appendMarked(buf, noteMark, seq, req.Generation, req.Note)
+	}
+	if req.Claim != nil && len(drafts) > 0 {
 		req.Claim(s.seq+1, seq)
 	}
 	n, err := seg.Write(buf)
@@ -157,9 +172,27 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 		}
 		seq, n = s.seq+uint64(whole), keep
 	}
-	res := Result{First: s.seq + 1, Last: seq, At: Position{s.segment, size}}
+	res := Result{At: Position{s.segment, size}, Noted: noted && err == nil}
+	if seq > s.seq {
+		res.First, res.Last = s.seq+1, seq
+	}
 	s.seq, s.end = seq, size+int64(n)
+	if err == nil && req.Sync {
+		err = flush(seg, dir, size == 0)
+	}
 	return res, err
+}
+
+// flush returns when the disk has the segment, and its name if it is new.
+func flush(seg *os.File, dir string, isNew bool) error {
+	err := seg.Sync()
+	if err == nil && isNew {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("records written, but not flushed: %w", err)
+	}
+	return nil
 }
 
 // checkSizes refuses records that no reader would take for one.

@@ -66,6 +66,11 @@ func SaveCursors(dir string, c Cursors) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("save cursors: %w", err), os.Remove(path+".tmp"))
 	}
+	return syncDir(dir)
+}
+
+// syncDir flushes a directory's names.
+func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -15,6 +15,9 @@
 //
 //	\nW1 <seq> <generation> <length> <crc32c> <json>\n
 //
+// or, for a note, the same behind N1, with the number of the last record before
+// it. Notes are for readers that ask for them; they take no number.
+//
 // seq and length are decimal, generation and crc32c hexadecimal; the checksum
 // covers the line up to the length, and the JSON. JSON holds no raw newline, so a
 // frame cut short by its writer's death ends at the newline that the next writer

@@ -12,10 +12,21 @@ import (
 // around the largest payload; a longer line is damage.
 const MaxFrame = 80 << 20
 
-// Frame is one record in the spool.
+// MaxNote bounds a note, in bytes.
+const MaxNote = 64 << 10
+
+// What a frame holds.
+const (
+	recordMark = "W1 "
+	noteMark   = "N1 "
+)
+
+// Frame is one record in the spool, or a note.
 type Frame struct {
-	// Seq is the record's sequence number.
+	// Seq is the record's sequence number; of a note, the last record's before it.
 	Seq uint64
+	// Note: JSON is a note.
+	Note bool
 	// Generation is the index generation the hook selected the record under.
 	Generation uint64
 	// JSON is the record.
@@ -37,11 +48,15 @@ func checksum(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
 }
 
-// appendFrame appends a frame to dst.
+// appendFrame appends a record's frame to dst.
 func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
+	return appendMarked(dst, recordMark, seq, generation, record)
+}
+
+func appendMarked(dst []byte, mark string, seq, generation uint64, record []byte) []byte {
 	dst = append(dst, '\n')
 	start := len(dst)
-	dst = append(dst, "W1 "...)
+	dst = append(dst, mark...)
 	dst = strconv.AppendUint(dst, seq, 10)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, generation, 16)
@@ -61,7 +76,11 @@ var errNotFrame = errors.New("not a whole frame")
 // parseFrame reads one line, without its newlines. The frame's JSON aliases it.
 func parseFrame(line []byte) (Frame, error) {
 	var f Frame
-	rest, ok := bytes.CutPrefix(line, []byte("W1 "))
+	rest, ok := bytes.CutPrefix(line, []byte(recordMark))
+	if !ok {
+		rest, ok = bytes.CutPrefix(line, []byte(noteMark))
+		f.Note = ok
+	}
 	if !ok {
 		return f, fmt.Errorf("%w: no W1 mark", errNotFrame)
 	}
@@ -88,7 +107,7 @@ func parseFrame(line []byte) (Frame, error) {
 		return f, fmt.Errorf("%w: checksum differs", errNotFrame)
 	}
 	f.Seq, f.Generation, f.JSON = fields[0], fields[1], rest
-	if f.Seq == 0 {
+	if f.Seq == 0 && !f.Note {
 		return f, fmt.Errorf("%w: sequence number 0", errNotFrame)
 	}
 	return f, nil

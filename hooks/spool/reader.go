@@ -27,6 +27,9 @@ func (d *Damage) Unwrap() error { return d.Err }
 
 // Reader reads a session's frames in order. One goroutine at a time.
 type Reader struct {
+	// Notes: return notes too; without it they are passed over.
+	Notes bool
+
 	dir string
 	pos Position
 	f   *os.File
@@ -78,6 +81,9 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			if err != nil {
 				return Frame{}, &Damage{At: at, Size: ln.size, Err: err}
 			}
+			if f.Note && !r.Notes {
+				continue
+			}
 			f.At, f.Next = at, r.pos
 			return f, nil
 
@@ -88,6 +94,9 @@ func (r *Reader) next(settle bool) (Frame, error) {
 				f.JSON = slices.Clone(f.JSON)
 				r.pos.Offset = at.Offset + ln.size
 				r.reread()
+				if f.Note && !r.Notes {
+					continue
+				}
 				f.At, f.Next = at, r.pos
 				return f, nil
 			}

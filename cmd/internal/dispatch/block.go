@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 	"gopkg.in/natefinch/lumberjack.v2"
 
-	"ways/actors/target/command"
 	"ways/cmd/internal/cli"
 	"ways/config/files"
 	"ways/config/publish"
@@ -74,9 +73,7 @@ func block(env cli.Env, d dirs.Dirs, session, project string, records []supervis
 	if err != nil {
 		return err
 	}
-	if err := command.BecomeSubreaper(); err != nil {
-		log.Warn().Err(err).Msg("cannot adopt what commands leave behind")
-	}
+	prepare(log)
 	return supervisor.Blocking{
 		Dir: d.Session(session), Session: session, Plan: p, Records: records,
 		Targets: targets(env, d), Masker: masker, Log: log,

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"gopkg.in/natefinch/lumberjack.v2"
 
+	"ways/actors/deadletter"
 	"ways/actors/target"
 	"ways/actors/target/command"
 	"ways/actors/target/file"
@@ -24,6 +25,7 @@ import (
 	"ways/config/files"
 	"ways/config/plan"
 	"ways/config/publish"
+	"ways/config/settings"
 	"ways/hooks/dirs"
 	"ways/hooks/launch"
 	"ways/hooks/redact"
@@ -75,15 +77,30 @@ func Run(env cli.Env, args []string) int {
 	if err != nil {
 		return env.Fail("sensors dispatch", err)
 	}
-	log := zerolog.New(&lumberjack.Logger{
-		Filename: filepath.Join(dir, LogName), MaxSize: 5, MaxBackups: 2,
-	}).With().Timestamp().Str("session", *session).Int("pid", os.Getpid()).Logger()
-	if err := run(env, d, *session, lock, *idle, log); err != nil {
+	log := sessionLog(d, *session)
+	if err := adopt(env, d, *session); err != nil {
+		log.Error().Err(err).Msg("what other sessions left undelivered is not adopted")
+	}
+	if err := run(env, d, *session, lock, timing{idle: *idle, linger: Linger}, log); err != nil {
 		log.Error().Err(err).Msg("dispatcher failed")
 		return env.Fail("sensors dispatch", err)
 	}
 	return cli.OK
 }
+
+// sessionLog is the log of a session's dispatcher.
+func sessionLog(d dirs.Dirs, session string) zerolog.Logger {
+	return zerolog.New(&lumberjack.Logger{
+		Filename: filepath.Join(d.Session(session), LogName), MaxSize: 5, MaxBackups: 2,
+	}).With().Timestamp().Str("session", session).Int("pid", os.Getpid()).Logger()
+}
+
+// Linger is how long a dispatcher stays for records that wait for another try
+// while nothing else happens in its session.
+const Linger = 10 * time.Minute
+
+// timing is when a dispatcher leaves.
+type timing struct{ idle, linger time.Duration }
 
 // LogName is a dispatcher's log in its session's directory.
 const LogName = "dispatcher.log"
@@ -118,13 +135,16 @@ func takeLock(dir string, fd int) (*os.File, error) {
 	return launch.TryLock(dir)
 }
 
-func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, idle time.Duration, log zerolog.Logger) error {
+func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, log zerolog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	if err := command.BecomeSubreaper(); err != nil {
-		log.Warn().Err(err).Msg("cannot adopt what commands leave behind")
+	prepare(log)
+	sweep, enough := context.WithTimeout(ctx, sweepTime)
+	if n := command.KillOrphans(sweep, session); n > 0 {
+		log.Warn().Int("processes", n).Msg("killed what commands of a dead dispatcher had left")
 	}
+	enough()
 	masker, err := redact.New(redact.Options{})
 	if err != nil {
 		return err
@@ -137,13 +157,37 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, idle time.Dura
 	if err != nil {
 		log.Warn().Err(err).Msg("status will not show this process")
 	}
-	log.Info().Str("version", env.Version).Dur("idle", idle).Msg("dispatcher starts")
+	log.Info().Str("version", env.Version).Dur("idle", when.idle).Msg("dispatcher starts")
 	reader := files.NewReader()
+	conf, _, _ := settings.Load(reader, d.Settings(), d.Home)
+	if err := markPending(d, session); err != nil {
+		log.Error().Err(err).Msg("should this process die, nobody adopts what it leaves")
+	}
 	return supervisor.Dispatcher{
-		Dir: dir, Session: session, Lock: lock, Idle: idle, Masker: masker, Log: log, Events: events.NewLog(d.State),
+		Dir: dir, Session: session, Lock: lock, Idle: when.idle, Linger: when.linger, Masker: masker, Log: log, Events: events.NewLog(d.State),
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
 		Targets: targets(env, d),
+		Dead:    deadletter.NewStore(d.State),
+		MaxAge:  conf.MaxAge,
+		Drained: func() {
+			if err := clearPending(d, session); err != nil {
+				log.Error().Err(err).Msg("the session still counts as having something to deliver")
+			}
+		},
 	}.Run(ctx)
+}
+
+// sweepTime bounds the look for what an earlier dispatcher's commands left.
+const sweepTime = 2 * time.Second
+
+// prepare makes this process fit to run commands.
+func prepare(log zerolog.Logger) {
+	if err := command.HideDescriptors(); err != nil {
+		log.Warn().Err(err).Msg("commands may inherit descriptors")
+	}
+	if err := command.BecomeSubreaper(); err != nil {
+		log.Warn().Err(err).Msg("cannot adopt what commands leave behind")
+	}
 }
 
 // errNoTarget is returned for a plan of a newer build.
@@ -154,7 +198,7 @@ func targets(env cli.Env, d dirs.Dirs) supervisor.Targets {
 	return func(r plan.Rule) (target.Target, error) {
 		switch {
 		case r.Target.File != nil:
-			return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv})
+			return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv, Sync: r.Delivery == plan.AtLeastOnce})
 		case r.Target.HTTP != nil:
 			return http.New(*r.Target.HTTP, http.Options{Getenv: env.Getenv, Version: env.Version})
 		case r.Target.Command != nil:
