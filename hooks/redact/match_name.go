@@ -471,7 +471,7 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 			return false
 		}
 		if sh.digit > 0 && sh.lower+sh.upper > 0 {
-			return entropy(v) > 2.6 && (st == styleEnv && sh.digit > 1 || !wordyDigits(v))
+			return entropy(v) > 2.6 && ((st == styleEnv || st == styleFlag) && sh.digit > 1 || !wordyDigits(v))
 		}
 		return len(v) >= 20 && !wordy(v) && entropy(v) > 3.3
 	}

@@ -141,7 +141,7 @@ func code(v []byte) bool {
 	case "none", "null", "nil", "true", "false", "undefined", "string", "str", "int", "bytes", "bool", "any", "optional", "self", "this", "new", "await", "func", "function", "lambda", "return", "void", "object", "required", "unknown", "number", "boolean", "secretstr", "[]byte", "yes", "no", "on", "off", "not", "empty", "set", "unset", "default", "invalid", "missing", "is", "the", "and", "or", "if", "in", "for", "with", "from":
 		return true
 	}
-	if v[0] == '[' || v[0] == '{' || v[0] == '(' || v[0] == '&' || v[0] == '*' && len(v) > 1 && isLetter(v[1]) {
+	if v[0] == '[' || v[0] == '{' || v[0] == '(' || v[0] == '&' || v[0] == '*' && (identifier(v[1:]) || dotted(v[1:])) {
 		return true
 	}
 	i := 0
@@ -163,8 +163,8 @@ func code(v []byte) bool {
 	case '.':
 		// a.b.c, without digits: os.environ, self.password; and minified code,
 		// in which more of the expression follows: s._password,l=
-		for _, c := range v[i:] {
-			if isCodeEnd(c) || c == '(' || c == '[' || c == '=' {
+		for k, c := range v[i:] {
+			if isCodeEnd(c) || c == '(' || c == '[' || c == '=' && i+k+1 < len(v) {
 				return true
 			}
 			if !isWord(c) && c != '.' {
@@ -242,7 +242,7 @@ func identifier(v []byte) bool {
 // identifier2 reports whether v is a plain variable name that repeats what its
 // own name says: password, newPassword, pass_word.
 func identifier2(v []byte) bool {
-	return identifier(v) && (bytes.IndexByte(v, '_') >= 0 || classify(v) != classNone || labelWord(v)) || typeWord(v) || hasUpperInside(v)
+	return identifier(v) && (bytes.IndexByte(v, '_') >= 0 || classify(v) != classNone || labelWord(v)) || typeWord(v) || hasUpperInside(v) && wordyDigits(v)
 }
 
 func hasUpperInside(v []byte) bool {
