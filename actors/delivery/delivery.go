@@ -61,6 +61,11 @@ func (it Item) Time() time.Time {
 	if err != nil {
 		return time.Now()
 	}
+	return TimeOf(record)
+}
+
+// TimeOf is a record's time; now, for one that does not say.
+func TimeOf(record []byte) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, StringField(record, "ts"))
 	if err != nil {
 		return time.Now()

@@ -27,7 +27,7 @@ func (r *run) gap(g record.Gap, n uint64) {
 
 // damaged notes a stretch of the spool without whole records.
 func (r *run) damaged(d *spool.Damage) {
-	r.Meter.Read(r.ctx, 0, 1)
+	r.Meter.Damaged(r.ctx)
 	r.Log.Error().Err(d).Msg("damaged stretch of the spool passed over")
 	r.gap(record.Gap{Reason: gapDamaged}, 1)
 }

@@ -72,9 +72,12 @@ type Roster interface {
 
 // Meter counts; the meter actor is one.
 type Meter interface {
-	// Read counts records and damaged stretches of the spool.
-	Read(ctx context.Context, records, damaged uint64)
-	Matched(ctx context.Context, rule string)
+	// Read says that the spool was read up to record seq, Damaged that a stretch
+	// of it held no whole record.
+	Read(ctx context.Context, seq uint64)
+	Damaged(ctx context.Context)
+	// Matched says that a rule was handed its record number ruleSeq.
+	Matched(ctx context.Context, rule string, ruleSeq uint64)
 	Dropped(ctx context.Context, rule, reason string, n uint64)
 	// Waiting sets how many records wait for a rule, and since when.
 	Waiting(ctx context.Context, rule string, n uint64, since time.Time)
@@ -438,7 +441,7 @@ func (r *run) handOut(f spool.Frame) bool {
 	case record.SessionStart:
 		r.ending, r.over = false, false
 	}
-	r.Meter.Read(r.ctx, 1, 0)
+	r.Meter.Read(r.ctx, f.Seq)
 	r.advance(spool.Cursor{Seq: f.Seq, At: f.Next})
 	return true
 }

@@ -32,6 +32,10 @@ type ruleState struct {
 	told uint64
 }
 
+// untold is no number of waiting records: the meter's, from a life before, may be
+// any.
+const untold = ^uint64(0)
+
 // handed is a record that a rule actor has: where it begins is where a restart
 // would go on.
 type handed struct {
@@ -43,7 +47,7 @@ type handed struct {
 // begin makes the state of a rule that joins with frame f: it goes on from its
 // saved cursor; a rule that is new begins with the frame that brought it.
 func (r *run) begin(s Selected, f spool.Frame) *ruleState {
-	rs := &ruleState{Selected: s}
+	rs := &ruleState{Selected: s, told: untold}
 	if c, ok := r.parked[s.ID]; ok {
 		delete(r.parked, s.ID)
 		rs.at = c
@@ -101,8 +105,8 @@ func (rs *ruleState) offer(r *run, f spool.Frame) bool {
 	if !rs.Actor.TryOffer(delivery.NewItem(r.Dir, r.Session, f, ruleSeq, f.JSON)) {
 		return false
 	}
-	r.Meter.Matched(r.ctx, rs.ID)
-	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At, time.Now()})
+	r.Meter.Matched(r.ctx, rs.ID, ruleSeq)
+	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At, delivery.TimeOf(f.JSON)})
 	rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: ruleSeq, At: f.Next}
 	return true
 }
@@ -155,7 +159,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		f.JSON = slices.Clone(f.JSON)
 		switch {
 		case over && f.Seq > r.live:
-			r.Meter.Matched(r.ctx, rs.ID)
+			r.Meter.Matched(r.ctx, rs.ID, rs.at.RuleSeq+1)
 			r.Meter.Dropped(r.ctx, rs.ID, gapQueueFull, 1)
 			r.gap(record.Gap{Reason: gapQueueFull, Rule: rs.ID}, 1)
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq + 1, At: f.Next}

@@ -183,25 +183,28 @@ func (m *Meter) send(ctx context.Context, change func(*book)) {
 	}
 }
 
-// Matched counts a record handed to a rule.
-func (m *Meter) Matched(ctx context.Context, rule string) {
+// Matched says that a rule was handed its record number ruleSeq. A record that is
+// handed out again, after a restart, has the number it had.
+func (m *Meter) Matched(ctx context.Context, rule string, ruleSeq uint64) {
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
-		r.Matched++
+		r.Matched = max(r.Matched, ruleSeq)
 		if r.Since.IsZero() {
 			r.Since = time.Now().UTC()
 		}
 	})
 }
 
-// Read counts records and damage seen in the spool.
-func (m *Meter) Read(ctx context.Context, records, damaged uint64) {
+// Read says that the spool was read up to record seq.
+func (m *Meter) Read(ctx context.Context, seq uint64) {
+	m.send(ctx, func(s *book) { s.Records = max(s.Records, seq) })
+}
+
+// Damaged counts a stretch of the spool that held no whole record.
+func (m *Meter) Damaged(ctx context.Context) {
 	m.send(ctx, func(s *book) {
-		s.Records += records
-		s.Damaged += damaged
-		if damaged > 0 {
-			s.note(events.Event{Event: events.Damage}, 0, damaged, 0, "")
-		}
+		s.Damaged++
+		s.note(events.Event{Event: events.Damage}, 0, 1, 0, "")
 	})
 }
 
