@@ -13,9 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	"ways/hooks/client"
 	"ways/hooks/dirs"
 	"ways/hooks/index"
 	"ways/hooks/launch"
+	"ways/hooks/note"
 	"ways/hooks/payload"
 	"ways/hooks/record"
 	"ways/hooks/spool"
@@ -198,9 +200,12 @@ func (h *hook) handle(raw []byte) {
 	want := (idx.Async | idx.Blocking) & possible
 	dir := h.dirs.Session(ev.Session)
 	var res spool.Result
-	if want != 0 {
+	// Where a transcript may show what no hook tells, its reader must know of
+	// turns that end, also when no rule asks for that event itself.
+	noted := note.Wanted(ev.Name) && (idx.Async | idx.Blocking).Intersects(record.Shown())
+	if want != 0 || noted {
 		var ok bool
-		if res, ok = h.append(dir, ev, project, want, idx); !ok {
+		if res, ok = h.append(dir, ev, project, want, noted, idx); !ok {
 			return
 		}
 		h.wake(dir, ev.Session)
@@ -249,7 +254,7 @@ func (h *hook) index(project string) (index.Header, bool) {
 
 // append puts the event's records into the session's spool. It reports whether
 // there is something for the dispatcher to do.
-func (h *hook) append(dir string, ev payload.Event, project string, want record.Set, idx index.Header) (spool.Result, bool) {
+func (h *hook) append(dir string, ev payload.Event, project string, want record.Set, noted bool, idx index.Header) (spool.Result, bool) {
 	now := h.Now()
 	req := spool.Request{
 		Key: eventKey(ev), Window: otherWindow,
@@ -261,6 +266,9 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 			}
 			return drafts
 		},
+	}
+	if noted {
+		req.Note = note.Of(ev, now, project, client.Of(os.Getppid())).Encode()
 	}
 	if ev.ToolUseID != "" {
 		req.Window = toolWindow
@@ -290,7 +298,7 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 		h.refuse(tally.Inbox, "session", dirs.SessionName(ev.Session))
 		return res, true
 	}
-	return res, res.First != 0
+	return res, res.First != 0 || res.Noted
 }
 
 // block becomes the operator binary, which hands the records to the blocking

@@ -42,6 +42,8 @@ type Event struct {
 	ToolUseID string
 	// Transcript is the session's transcript file, as the client names it.
 	Transcript string
+	// AgentTranscript is a subagent's transcript file, where the client names one.
+	AgentTranscript string
 
 	Prompt             jsontext.Value
 	LastMessage        jsontext.Value
@@ -85,6 +87,7 @@ func Parse(raw []byte) (Event, error) {
 		"hook_event_name": &ev.Name, "session_id": &ev.Session, "cwd": &ev.Cwd,
 		"agent_id": &ev.AgentID, "agent_type": &ev.AgentType, "prompt_id": &ev.PromptID,
 		"tool_use_id": &ev.ToolUseID, "transcript_path": &ev.Transcript,
+		"agent_transcript_path": &ev.AgentTranscript,
 	}
 	values := map[string]*jsontext.Value{
 		"prompt": &ev.Prompt, "last_assistant_message": &ev.LastMessage,

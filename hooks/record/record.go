@@ -89,6 +89,9 @@ type Context struct {
 	InTurn bool
 	// Source is where the record comes from; empty for FromHook.
 	Source string
+	// Ref and Replayed are as in an Entry.
+	Ref      string
+	Replayed bool
 }
 
 // FromEvent returns the records of the wanted sections that an event yields,
@@ -225,6 +228,13 @@ func draft(ev payload.Event, c Context, s Section, data []byte) Draft {
 		tail = append(tail, `,"prompt_id":`...)
 		tail = append(tail, quote(ev.PromptID)...)
 	}
+	if c.Ref != "" {
+		tail = append(tail, `,"ref":`...)
+		tail = append(tail, quote(c.Ref)...)
+	}
+	if c.Replayed {
+		tail = append(tail, `,"replayed":true`...)
+	}
 	if ev.Repaired > 0 {
 		tail = append(tail, `,"repaired":`...)
 		tail = strconv.AppendInt(tail, int64(ev.Repaired), 10)
@@ -257,7 +267,7 @@ func object(fields ...field) []byte {
 			out = append(out, ',')
 		}
 		out = append(append(append(out, '"'), f.name...), `":`...)
-		out = append(out, f.value...)
+		out = append(out, WithoutThinking(f.value)...)
 	}
 	return append(out, '}')
 }
