@@ -109,6 +109,7 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 	a := rule.New(rule.Options{
 		ID: rl.ID, Dir: dir, Delivery: rl.Delivery, MaxAge: r.maxAge, Dead: r.dead, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker),
 		Watchdog: r.watchdog, Meter: r.meter, Acks: r.acks, Log: r.log,
+		Unordered: rl.Mode == plan.Blocking, // hooks hand such records out too
 	})
 	sel.Actor = a
 	stop := rl.Timeout + stopSlack

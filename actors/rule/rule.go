@@ -59,6 +59,8 @@ type Options struct {
 	Dead DeadLetters
 	// Window is how many records wait in memory.
 	Window int
+	// Unordered says that the rule's records of one session come in no order.
+	Unordered bool
 	// Dir is the session's directory, for a rule whose records the hook's own
 	// process may have handed out already; empty for an async rule.
 	Dir      string
@@ -210,7 +212,8 @@ func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.P
 	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
 	err = r.Target.Deliver(guarded, target.Dispatch{
-		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: attempt, Body: body,
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: attempt,
+		Unordered: r.Unordered, Body: body,
 	})
 	release()
 	if err == nil {

@@ -21,7 +21,11 @@ type Dispatch struct {
 	Seq     uint64
 	// Attempt counts from 1.
 	Attempt int
-	Body    redact.Payload
+	// Unordered says that records of this session and rule come in no order: a
+	// blocking rule's, a dead letter's, one that was fired by hand. Where it is
+	// false, a target may take a Seq below the last one for a repetition.
+	Unordered bool
+	Body      redact.Payload
 }
 
 // Target is one rule's way out. Its methods are called by one goroutine at a

@@ -222,6 +222,6 @@ func resend(ctx context.Context, sender *dispatch.Sender, l deadletter.Letter) e
 		if r.Redact == plan.RedactNone {
 			body = redact.AsKept(l.Body)
 		}
-		return target.Dispatch{ID: l.ID, Rule: l.Rule, Session: l.Session, Seq: l.Seq, Attempt: l.Attempts + 1, Body: body}
+		return target.Dispatch{ID: l.ID, Rule: l.Rule, Session: l.Session, Seq: l.Seq, Attempt: l.Attempts + 1, Unordered: true, Body: body}
 	})
 }
