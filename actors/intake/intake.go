@@ -184,7 +184,11 @@ type run struct {
 	head   *spool.Reader
 	rules  map[string]*ruleState
 	order  []*ruleState
-	parked map[string]spool.Cursor // cursors of rules that are not running
+	parked map[string]spool.Cursor // where rules go on that are to run
+	// absent is the numbering of rules that are not in the plan. Should one come
+	// back, it begins with the frame that brought it: what came while it was off,
+	// or not trusted, is not its.
+	absent map[string]uint64
 	read   spool.Cursor            // how far the head is
 	// saved is the number up to which an earlier life had read.
 	saved uint64
@@ -213,7 +217,7 @@ type run struct {
 // Serve runs until ctx ends, or until the session's spool is drained for good:
 // then it has given up the dispatcher's lock, and returns actor.Done.
 func (in *Intake) Serve(ctx context.Context) error {
-	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, gaps: map[record.Gap]uint64{}, moved: time.Now()}
+	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, absent: map[string]uint64{}, gaps: map[record.Gap]uint64{}, moved: time.Now()}
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -497,6 +501,10 @@ func (r *run) replan(p plan.Plan, f spool.Frame) {
 	for _, rule := range p.Rules {
 		targets[rule.ID] = rule.Target.String()
 	}
+	for id, c := range r.parked {
+		r.absent[id] = c.RuleSeq
+		delete(r.parked, id)
+	}
 	r.order = order
 	r.Meter.Describe(r.ctx, p.Project, targets)
 	r.Log.Info().Int("rules", len(order)).Str("generation", fmt.Sprintf("%x", r.generation)).Msg("rules loaded")
@@ -556,11 +564,9 @@ func (r *run) save() error {
 		return nil
 	}
 	cur := spool.Cursors{Read: r.read, Unwritten: r.told, Rules: maps.Clone(r.parked)}
-	if r.order != nil {
-		// A rule that is not in the plan holds nothing back.
-		for id, c := range cur.Rules {
-			cur.Rules[id] = spool.Cursor{Seq: r.read.Seq, RuleSeq: c.RuleSeq, At: r.read.At}
-		}
+	// A rule that is not in the plan holds nothing back.
+	for id, n := range r.absent {
+		cur.Rules[id] = spool.Cursor{Seq: r.read.Seq, RuleSeq: n, At: r.read.At}
 	}
 	oldest := r.read.At.Segment
 	for _, rs := range r.order {

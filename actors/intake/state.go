@@ -56,7 +56,8 @@ func (r *run) begin(s Selected, f spool.Frame) *ruleState {
 		}
 		return rs
 	}
-	rs.at = spool.Cursor{Seq: f.Seq - 1, At: f.At}
+	rs.at = spool.Cursor{Seq: f.Seq - 1, RuleSeq: r.absent[s.ID], At: f.At}
+	delete(r.absent, s.ID)
 	if r.order == nil {
 		// The first plan of this life. What lies in front of the last save is there
 		// for slower rules; what lies behind it may be this rule's, from before the
@@ -96,7 +97,7 @@ func (rs *ruleState) park(r *run, changed bool) {
 		r.gap(record.Gap{Reason: "rule_stopped", Rule: rs.ID}, waiting)
 		r.Meter.Waiting(r.ctx, rs.ID, 0, time.Time{})
 	}
-	r.parked[rs.ID] = spool.Cursor{Seq: r.read.Seq, RuleSeq: rs.at.RuleSeq, At: r.read.At}
+	r.absent[rs.ID] = rs.at.RuleSeq
 }
 
 // offer hands a frame over.
