@@ -140,12 +140,12 @@ func actorsMeet(from, to string) string {
 	if under(to, actors+own) {
 		return ""
 	}
-	for _, messages := range []string{"actor", "delivery", "target"} {
+	for _, messages := range []string{"actor", "delivery", "deadletter", "target"} {
 		if to == actors+messages {
 			return ""
 		}
 	}
-	return "an actor knows of another only the message types in actors/actor, actors/delivery and actors/target"
+	return "an actor knows of another only the message types in actors/actor, actors/delivery, actors/deadletter and actors/target"
 }
 
 // layer returns the first element below the module, "" outside it.
