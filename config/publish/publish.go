@@ -52,6 +52,11 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 		if err != nil {
 			return res, fmt.Errorf("encode the plan: %w", err)
 		}
+		var before *index.Header
+		if old, err := index.Read(d.Index(project)); err == nil {
+			before = &old
+		}
+		header.Inherit(before, newest(header.Inputs, began))
 		_, err = index.Write(d.Index(project), header, body)
 		return res, err
 	}

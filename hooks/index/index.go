@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"ways/hooks/dirs"
 	"ways/hooks/record"
@@ -95,7 +96,30 @@ type Header struct {
 	// selects.
 	Async, Blocking record.Set
 	Flags           Flags
-	Inputs          []Input
+	// Since says of each section that is selected from when on it has been,
+	// without a break (Unix nanoseconds): what a transcript shows of an earlier
+	// time is nobody's.
+	Since  [SetBits]int64
+	Inputs []Input
+}
+
+// SetBits is how many sections a record.Set can hold.
+const SetBits = 16
+
+// Selects reports whether some rule has asked for a section at that time.
+func (h *Header) Selects(s record.Section, at time.Time) bool {
+	return (h.Async | h.Blocking).Has(s) && at.UnixNano() >= h.Since[s]
+}
+
+// Inherit takes over from the index before this one since when sections have
+// been selected; those that were not are from now on.
+func (h *Header) Inherit(old *Header, now time.Time) {
+	for _, s := range (h.Async | h.Blocking).List() {
+		h.Since[s] = now.UnixNano()
+		if old != nil && (old.Async | old.Blocking).Has(s) {
+			h.Since[s] = min(h.Since[s], old.Since[s])
+		}
+	}
 }
 
 // Stale returns the first input that is no longer as it was, or "".
@@ -118,7 +142,7 @@ const (
 )
 
 const (
-	magic = "WAYSIDX2"
+	magic = "WAYSIDX3"
 	// fixed is the part in front of the header: magic, header length, header
 	// checksum, plan length, plan checksum.
 	fixed = len(magic) + 4*4
@@ -201,6 +225,9 @@ func encodeHeader(h Header) []byte {
 	b = le.AppendUint16(b, uint16(h.Async))
 	b = le.AppendUint16(b, uint16(h.Blocking))
 	b = le.AppendUint16(b, uint16(h.Flags))
+	for _, since := range h.Since {
+		b = le.AppendUint64(b, uint64(since))
+	}
 	b = le.AppendUint32(b, uint32(len(h.Inputs)))
 	for _, in := range h.Inputs {
 		present := byte(0)
@@ -218,7 +245,7 @@ func encodeHeader(h Header) []byte {
 }
 
 // headerBytes is the part of an encoded header in front of its inputs.
-const headerBytes = 8 + 3*2 + 4
+const headerBytes = 8 + 3*2 + SetBits*8 + 4
 
 // inputBytes is the fixed part of an encoded input.
 const inputBytes = 2 + 5*8 + 4
@@ -232,7 +259,10 @@ func decodeHeader(b []byte) (Header, error) {
 		Generation: le.Uint64(b), Async: record.Set(le.Uint16(b[8:])), Blocking: record.Set(le.Uint16(b[10:])),
 		Flags: Flags(le.Uint16(b[12:])),
 	}
-	n := int(le.Uint32(b[14:]))
+	for i := range h.Since {
+		h.Since[i] = int64(le.Uint64(b[14+8*i:]))
+	}
+	n := int(le.Uint32(b[headerBytes-4:]))
 	b = b[headerBytes:]
 	if n > len(b)/inputBytes {
 		return Header{}, ErrDamaged

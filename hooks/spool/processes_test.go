@@ -239,7 +239,7 @@ again 0 0 true 2 true
 fits still 2 2 false 2 true
 one of two 3 3 true 3 true
 behind it 4 4 false 3 true
-but the newline 5 5 true 3 true
+but the newline 5 5 false 3 true
 nothing at all 0 0 true 4 true
 room again 6 6 false 4 true
 `
