@@ -74,11 +74,13 @@ type Roster interface {
 type Meter interface {
 	// Read says that the spool was read up to record seq, Damaged that a stretch
 	// of it held no whole record.
-	Read(ctx context.Context, seq uint64)
+	Read(ctx context.Context, seq uint64, section, source string)
 	Damaged(ctx context.Context)
 	// Matched says that a rule was handed its record number ruleSeq.
 	Matched(ctx context.Context, rule string, ruleSeq uint64)
 	Dropped(ctx context.Context, rule, reason string, n uint64)
+	// Spooled says that a rule fell behind: records wait for it on disk from seq on.
+	Spooled(ctx context.Context, rule string, seq uint64)
 	// Waiting sets how many records wait for a rule, and since when.
 	Waiting(ctx context.Context, rule string, n uint64, since time.Time)
 	// Describe notes where each rule sends, and for which project.
@@ -189,7 +191,7 @@ type run struct {
 	// back, it begins with the frame that brought it: what came while it was off,
 	// or not trusted, is not its.
 	absent map[string]uint64
-	read   spool.Cursor            // how far the head is
+	read   spool.Cursor // how far the head is
 	// saved is the number up to which an earlier life had read.
 	saved uint64
 	// live is the last number that was in the spool when this life began: what
@@ -445,7 +447,7 @@ func (r *run) handOut(f spool.Frame) bool {
 	case record.SessionStart:
 		r.ending, r.over = false, false
 	}
-	r.Meter.Read(r.ctx, f.Seq)
+	r.Meter.Read(r.ctx, f.Seq, section.String(), delivery.StringField(f.JSON, "source"))
 	r.advance(spool.Cursor{Seq: f.Seq, At: f.Next})
 	return true
 }
@@ -581,6 +583,12 @@ func (r *run) save() error {
 			rs.told = n
 		}
 	}
+	// Counted first: what the cursors are past never comes again.
+	counting, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), lockWait)
+	if err := r.Meter.Flush(counting); err != nil {
+		r.Log.Error().Err(err).Msg("counters lag behind the cursors")
+	}
+	cancel()
 	if err := spool.SaveCursors(r.Dir, cur); err != nil {
 		return err
 	}
