@@ -212,11 +212,24 @@ func (m *Masker) allowed(secret []byte) bool {
 	return false
 }
 
+// maxKept bounds the buffers that a finished scan keeps for the next one, in
+// bytes of text.
+const maxKept = 1 << 20
+
+// release gives a scan back.
+func (m *Masker) release(s *scan) {
+	if cap(s.doc.text) > maxKept || cap(s.views[0].text) > maxKept {
+		s.doc, s.views = document{}, [maxDepth]document{}
+	}
+	s.text = nil
+	m.pool.Put(s)
+}
+
 // Text masks a plain text. It returns the masked text, which is s itself when
 // nothing was found, and what was found, in order.
 func (m *Masker) Text(s []byte) ([]byte, []Finding) {
 	sc := m.pool.Get().(*scan)
-	defer m.pool.Put(sc)
+	defer m.release(sc)
 	sc.doc.loadText(s)
 	spans := sc.run()
 	if len(spans) == 0 {
@@ -227,11 +240,21 @@ func (m *Masker) Text(s []byte) ([]byte, []Finding) {
 	at := 0
 	for _, sp := range spans {
 		out = append(out, s[at:sp.start]...)
-		out = appendPlaceholder(out, sp.kind)
+		out = appendMask(out, sp, 0)
 		at = sp.end
 		found = append(found, Finding{Kind: sp.kind, Rule: sp.rule, Start: sp.start, End: sp.end})
 	}
 	return append(out, s[at:]...), found
+}
+
+// appendMask appends a span's placeholder, to a text that is itself quoted
+// depth times.
+func appendMask(b []byte, sp span, depth int) []byte {
+	if !sp.bare {
+		return appendPlaceholder(b, sp.kind)
+	}
+	quote := strings.Repeat(`\`, 1<<(depth+int(sp.level))-1) + `"`
+	return append(appendPlaceholder(append(b, quote...), sp.kind), quote...)
 }
 
 func appendPlaceholder(b []byte, kind string) []byte {

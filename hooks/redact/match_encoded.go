@@ -89,7 +89,7 @@ func (s *scan) encoded(start, end int) {
 		kind, rule = found[0].kind, found[0].rule
 	}
 	in.inner = false
-	s.m.pool.Put(in)
+	s.m.release(in)
 	if kind == "" {
 		return
 	}

@@ -27,7 +27,7 @@ func (s *scan) urlUser(start, end int) {
 		if c == ':' && colon < 0 {
 			colon = i
 		}
-		if isSpace(c) || isQuote(c) || c == '<' || c == '>' || c == '\\' && s.level == 0 && at >= 0 {
+		if s.ends(i) || c == '<' || c == '>' {
 			break
 		}
 		if (c == '/' || c == '?' || c == '#') && (at >= 0 || colon < 0) {
@@ -113,8 +113,10 @@ func (s *scan) headerValue(i int) (start, end int, ok bool) {
 		q := t[i]
 		i++
 		end = s.lineEnd(i, maxHeader)
-		if k := bytes.IndexByte(t[i:end], q); k >= 0 {
-			end = i + k
+		for k := i; k < end; k++ {
+			if t[k] == q || s.escape(k) {
+				end = k
+			}
 		}
 		return i, end, true
 	}
@@ -124,7 +126,7 @@ func (s *scan) headerValue(i int) (start, end int, ok bool) {
 	}
 	// An argument of a command: the quote that opened ahead of the name.
 	for k := i; k < end; k++ {
-		if t[k] == '"' || t[k] == '\'' || t[k] == '`' {
+		if isQuote(t[k]) || s.escape(k) {
 			end = k
 		}
 	}
@@ -146,7 +148,7 @@ func (s *scan) authorization(_, end int) {
 	if j == stop || t[j] != ' ' {
 		// No scheme: the value is the credential, if it looks like one.
 		k := i
-		for k < stop && !isSpace(t[k]) && !isCodeEnd(t[k]) {
+		for k < stop && !s.ends(k) && !isCodeEnd(t[k]) {
 			k++
 		}
 		if v := t[i:k]; k-i >= 12 && !placeholder(v) && mixed(v) && !bytes.Contains(v, []byte("://")) && !dotted(v) && !identifier(v) && !code(v) {
@@ -161,7 +163,7 @@ func (s *scan) authorization(_, end int) {
 	switch scheme {
 	case "bearer", "token", "apikey", "api-key", "api-token", "key", "basic", "jwt", "bot", "splunk", "ssws", "negotiate", "ntlm", "genie", "genie-key":
 		k := j
-		for k < len(t) && (k < stop || stop-i >= maxHeader && !isQuote(t[k])) && !isSpace(t[k]) && t[k] != ',' && t[k] != ';' {
+		for k < len(t) && (k < stop || stop-i >= maxHeader) && !s.ends(k) && t[k] != ',' && t[k] != ';' {
 			k++
 		}
 		kind := kindBearer
@@ -364,7 +366,7 @@ func (s *scan) curlUser(start, end int) {
 			j++
 		}
 		k := j
-		for k < stop && (q != 0 && t[k] != q || q == 0 && !isSpace(t[k]) && !isQuote(t[k])) {
+		for k < stop && (q != 0 && t[k] != q && !s.escape(k) || q == 0 && !s.ends(k)) {
 			k++
 		}
 		if cookie {
@@ -419,7 +421,7 @@ func (s *scan) optionP(start, end int) {
 			for k = j; k < stop && t[k] != t[j-1]; k++ {
 			}
 		} else {
-			for k < stop && !isSpace(t[k]) && !isQuote(t[k]) && t[k] != ';' && t[k] != '|' {
+			for k < stop && !s.ends(k) && t[k] != ';' && t[k] != '|' {
 				k++
 			}
 		}

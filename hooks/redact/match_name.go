@@ -84,7 +84,16 @@ func (s *scan) named(start, end int) {
 	from, to, quoted, ok := s.value(at, st)
 	s.steps += to - lo
 	for n := 1; from < to && n > 0; from += n {
-		n = s.placeholderAt(from)
+		if n = s.placeholderAt(from); n > 0 {
+			// What is glued to a placeholder is looked at, what follows is not.
+			stop := from + n
+			for stop < to && !s.ends(stop) {
+				stop++
+			}
+			if to = stop; s.masked(from, to) {
+				return
+			}
+		}
 	}
 	if !ok || from >= to {
 		return
@@ -141,7 +150,11 @@ func (s *scan) named(start, end int) {
 	if c == classGeneric && s.m.stop().contains(v) {
 		return
 	}
+	n := len(s.found)
 	s.add(from, to, c.kind(), "assignment", prioGuess)
+	if len(s.found) > n && !quoted && shapeOf(v).onlyDigits(v) && t[hi] == '"' {
+		s.found[n].bare = true
+	}
 }
 
 // number reports whether i stands in a number of the record.
@@ -383,13 +396,10 @@ func (s *scan) value(i int, st style) (from, to int, quoted, ok bool) {
 	j := i
 	for j < len(t) && j-i < maxValue {
 		c := t[j]
-		if isSpace(c) || isQuote(c) || c == '<' || c == '>' || c == '|' || c == 0 {
+		if s.ends(j) || c == '<' || c == '>' || c == '|' || c == 0 {
 			break
 		}
 		if c == '&' && j > i {
-			break
-		}
-		if c == '\\' && j+1 < len(t) && (t[j+1] == 'n' || t[j+1] == 'r' || t[j+1] == 't' || isQuote(t[j+1]) || t[j+1] == '\\') {
 			break
 		}
 		if (c == ',' || c == ';' || c == ')' || c == ']' || c == '}') && (j+1 >= len(t) || isSpace(t[j+1]) || isQuote(t[j+1]) || isCodeEnd(t[j+1])) {

@@ -41,6 +41,8 @@ type span struct {
 	kind       string
 	rule       string
 	prio       int8
+	level      int8 // the view it was found in
+	bare       bool // it is a JSON number: the placeholder needs quotes
 }
 
 // Priorities: of two findings of the same text the higher names the kind.
@@ -123,6 +125,9 @@ func (s *scan) merge() []span {
 		size, have := f.end-f.start, last.end-last.start
 		if f.prio > last.prio && size*2 > have || f.prio >= last.prio && size > have {
 			last.kind, last.rule, last.prio = f.kind, f.rule, f.prio
+		}
+		if f.start != last.start || f.end != last.end {
+			last.bare = false
 		}
 		last.end = max(last.end, f.end)
 	}
@@ -318,13 +323,21 @@ func (s *scan) accept(n int, r *rule, l *lazy, loc []int, base int) {
 
 // add records a secret, unless the user allows it.
 func (s *scan) add(start, end int, kind, rule string, prio int8) {
+	// A backslash in front of the quote or the letter belongs to them: taking
+	// it would break the JSON, or the program, that the secret stands in.
+	for end > start && s.text[end-1] == '\\' {
+		end--
+	}
+	if start > 0 && s.text[start-1] == '\\' && start < end && (s.text[start] == 'n' || s.text[start] == 'r' || s.text[start] == 't') {
+		start++
+	}
 	if start >= end || s.masked(start, end) {
 		return
 	}
 	if s.m.allowed(s.text[start:end]) {
 		return
 	}
-	s.found = append(s.found, span{start: start, end: end, kind: kind, rule: rule, prio: prio})
+	s.found = append(s.found, span{start: start, end: end, kind: kind, rule: rule, prio: prio, level: int8(s.level)})
 	s.covered = max(s.covered, end)
 }
 
@@ -389,14 +402,32 @@ func (s *scan) spend(n, start, end int) bool {
 	return false
 }
 
-// runEnd returns where the run of bytes at start ends that are neither space
-// nor quote.
+// escape reports whether an escape sequence begins at i, as it does in a text
+// that is quoted once more: `\n`, `\"`.
+func (s *scan) escape(i int) bool {
+	if s.text[i] != '\\' || i+1 >= len(s.text) {
+		return false
+	}
+	switch s.text[i+1] {
+	case 'n', 'r', 't', 'u', '\\', '"', '\'', '`':
+		return true
+	}
+	return false
+}
+
+// ends reports whether a word ends at i: a space, a quote, an escape sequence.
+func (s *scan) ends(i int) bool {
+	return isSpace(s.text[i]) || isQuote(s.text[i]) || s.escape(i)
+}
+
+// runEnd returns where the run of bytes at start ends that have no space, quote
+// or escape sequence in it.
 func (s *scan) runEnd(start int) int {
 	if start >= s.run0 && start < s.run1 {
 		return s.run1
 	}
 	i := start
-	for i < len(s.text) && !isSpace(s.text[i]) && !isQuote(s.text[i]) {
+	for i < len(s.text) && !s.ends(i) {
 		i++
 	}
 	s.run0, s.run1 = start, i

@@ -51,7 +51,7 @@ func AsKept(sealed []byte) Payload { return Payload{body: sealed} }
 func (m *Masker) mask(rec []byte) ([]byte, map[string]int) {
 	rec = bytes.TrimSpace(rec)
 	s := m.pool.Get().(*scan)
-	defer m.pool.Put(s)
+	defer m.release(s)
 	if !s.doc.load(rec) {
 		return []byte("{}"), map[string]int{kindUnscanned: 1}
 	}
@@ -82,10 +82,10 @@ func (m *Masker) mask(rec []byte) ([]byte, map[string]int) {
 			out = append(out, rec[at:from]...)
 			if piece.number {
 				out = append(out, '"')
-			}
-			out = appendPlaceholder(out, sp.kind)
-			if piece.number {
+				out = appendPlaceholder(out, sp.kind)
 				out = append(out, '"')
+			} else {
+				out = appendMask(out, sp, 1)
 			}
 			at = to
 			done = true

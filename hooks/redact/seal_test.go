@@ -28,6 +28,8 @@ func TestSeal(t *testing.T) {
 		{"header in a command", `{"a":"curl -H \"Authorization: Bearer abcdef0123456789abcd\" \"http://x\""}`, `{"a":"curl -H \"Authorization: Bearer [REDACTED:bearer-token]\" \"http://x\""}`},
 		{"member, quote in the value, large number", `{"a":{"password":"hunter2"},"password":"pa\"ss","n":9007199254740993}`, `{"a":{"password":"[REDACTED:password]"},"password":"[REDACTED:password]","n":9007199254740993}`},
 		{"number as a password", `{"password":12345678, "max_tokens": 4096}`, `{"password":"[REDACTED:password]", "max_tokens": 4096}`},
+		{"number as a password in JSON in a string", `{"o":"{\"password\":12345678,\"n\":12345678901}","p":"{\"a\":\"{\\\"pwd\\\":87654321}\"}"}`, `{"o":"{\"password\":\"[REDACTED:password]\",\"n\":12345678901}","p":"{\"a\":\"{\\\"pwd\\\":\\\"[REDACTED:password]\\\"}\"}"}`},
+		{"header in JSON in JSON in a string", `{"o":"{\"b\":\"curl -H \\\"Authorization: Bearer abcdef0123456789abcd\\\" x\"}"}`, `{"o":"{\"b\":\"curl -H \\\"Authorization: Bearer [REDACTED:bearer-token]\\\" x\"}"}`},
 		{"arguments and an environment file", `{"argv":["--password","hunter2"],"e":"DB_PASSWORD=hunter2\nFOO=bar"}`, `{"argv":["--password","[REDACTED:password]"],"e":"DB_PASSWORD=[REDACTED:password]\nFOO=bar"}`},
 		{"key block", `{"k":"-----BEGIN PRIVATE KEY-----\nMIIEvgIBADANBgkqhkiG9w0BAQEFAASC\nabcdefghijklmnop\n-----END PRIVATE KEY-----\n"}`, `{"k":"[REDACTED:private-key]\n"}`},
 		{"key block in JSON in a string", `{"k":"{\"k\":\"-----BEGIN PRIVATE KEY-----\\nMIIEvgIBADANBgkqhkiG9w0BAQEFAASC\\nabcdefghijklmnop\\n-----END PRIVATE KEY-----\\n\"}"}`, `{"k":"{\"k\":\"[REDACTED:private-key]\\n\"}"}`},

@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"encoding/json"
 	"strings"
 )
 
@@ -31,4 +32,39 @@ func Leaks(rec []byte, parts []string) string {
 		}
 	}
 	return ""
+}
+
+// BrokenJSON returns a text that is JSON in a string of the record before, at
+// any depth, and no longer is after.
+func BrokenJSON(before, after []byte) string {
+	var a, b any
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {
+		return string(after)
+	}
+	var walk func(a, b any) string
+	walk = func(a, b any) string {
+		switch a := a.(type) {
+		case map[string]any:
+			b, _ := b.(map[string]any)
+			for k := range a {
+				if bad := walk(a[k], b[k]); bad != "" {
+					return bad
+				}
+			}
+		case []any:
+			b, _ := b.([]any)
+			for i := range min(len(a), len(b)) {
+				if bad := walk(a[i], b[i]); bad != "" {
+					return bad
+				}
+			}
+		case string:
+			b, ok := b.(string)
+			if ok && strings.HasPrefix(a, "{") && json.Valid([]byte(a)) {
+				return BrokenJSON([]byte(a), []byte(b))
+			}
+		}
+		return ""
+	}
+	return walk(a, b)
 }

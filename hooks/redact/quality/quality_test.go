@@ -39,6 +39,9 @@ func TestQualityRecall(t *testing.T) {
 		if !json.Valid(out.Bytes()) {
 			t.Fatalf("no JSON: %s", out.Bytes())
 		}
+		if bad := BrokenJSON(p.Record, out.Bytes()); bad != "" {
+			t.Errorf("JSON inside a string was broken: %s\nin %s", bad, p.Record)
+		}
 		body, _, _ := strings.Cut(string(out.Bytes()), `,"rule":"q/q"`)
 		if again := m.Seal([]byte(body+"}"), redact.Envelope{Rule: "q/q", RuleSeq: 1}); again.Counts() != nil {
 			t.Errorf("masked again: %s\nthen %s", out.Bytes(), again.Bytes())
