@@ -34,6 +34,7 @@ func TestFiles(t *testing.T) {
 		"ways sensors copy everything my-log --enable",
 		"ways sensors copy session-journal my-journal --enable",
 		"printf 'spec: 1\\nkind: ways\\nname: now\\nrules:\\n  - {name: it, sections: [tool_call], mode: blocking, dispatch: {command: {argv: [\"true\"]}}}\\n' > ~/.config/agent-ways/sensors/now.yaml; chmod 600 ~/.config/agent-ways/sensors/now.yaml; ways sensors lint",
+		"printf 'spec: 1\\nkind: ways\\nname: late\\nrules:\\n  - {name: it, sections: [tool_call], delivery: at_least_once, dispatch: {file: {path: ~/.config}}}\\n' > ~/.config/agent-ways/sensors/late.yaml; chmod 600 ~/.config/agent-ways/sensors/late.yaml",
 		"for f in testdata/claude-code/2.1.197/*/[0-9]*.json; do ways hook sensors <$f; done",
 		"echo '[]' | ways hook sensors",
 		"ways reconcile --remove",
