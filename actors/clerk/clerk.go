@@ -88,8 +88,8 @@ func (c *Clerk) Wait(ctx context.Context) error {
 }
 
 // Delivered is what a rule says when its consumer accepted the record.
-func (c *Clerk) Delivered(ctx context.Context, rule string, masked map[string]int) {
-	c.send(ctx, func(b *book) { b.said[rule] = delivery.Outcome{Redacted: masked} })
+func (c *Clerk) Delivered(ctx context.Context, rule string, a delivery.Arrival) {
+	c.send(ctx, func(b *book) { b.said[rule] = delivery.Outcome{Redacted: a.Masked, Took: a.Took, Lag: a.Lag} })
 }
 
 // Lost is what a rule says when its consumer did not.

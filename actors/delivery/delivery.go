@@ -88,6 +88,15 @@ type Done struct {
 	Lost string
 }
 
+// Arrival is a record that a rule's consumer accepted.
+type Arrival struct {
+	// Masked counts what was masked in it, by kind.
+	Masked map[string]int
+	// Took is how long the dispatch lasted, Lag how long ago the hook had seen the
+	// record when it ended.
+	Took, Lag time.Duration
+}
+
 // Loss is a record that a rule's consumer did not get.
 type Loss struct {
 	Kind   target.Kind

@@ -21,8 +21,9 @@ type Outcome struct {
 	Kind   string `json:"kind,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Words  string `json:"words,omitempty"`
-	// Took is how long the dispatch lasted.
+	// Took is how long the dispatch lasted, Lag how old the record was then.
 	Took time.Duration `json:"took_ns,omitempty"`
+	Lag  time.Duration `json:"lag_ns,omitempty"`
 	// Redacted counts what was masked.
 	Redacted map[string]int `json:"redacted,omitempty"`
 }

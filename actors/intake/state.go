@@ -120,6 +120,7 @@ func (rs *ruleState) fallBehind(r *run, f spool.Frame) {
 	if f.Seq > r.live {
 		rs.behind, rs.counted = 1, f.Seq
 	}
+	r.Meter.Spooled(r.ctx, rs.ID, f.Seq)
 	r.Log.Debug().Str("rule", rs.ID).Uint64("seq", f.Seq).Msg("rule falls behind")
 }
 

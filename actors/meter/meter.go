@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"ways/actors/delivery"
 	"ways/actors/target"
+	"ways/hooks/spool"
 	"ways/metrics/counters"
 	"ways/metrics/events"
 )
@@ -22,26 +24,41 @@ import (
 // saveEvery bounds how often the counters are written while they change.
 const saveEvery = time.Second
 
+// heartbeat is how often the counters are written while nothing changes, so that
+// a file that was taken for a dead dispatcher's comes back.
+const heartbeat = time.Minute
+
 // Meter is the actor. Its methods may be called from any goroutine.
 type Meter struct {
-	dir     string
 	log     zerolog.Logger
 	record  events.Log
 	mailbox chan func(*book)
 	flushes chan chan error
-	// counts survives a restart of Serve; only Serve touches it.
-	counts *counters.Session
+	// counts and unwritten survive a restart of Serve; only Serve touches them.
+	counts    *counters.Life
+	unwritten []events.Event
 }
 
-// New returns the meter of a session directory, going on from the counters that
-// an earlier dispatcher left there. What goes wrong is told to the event log too.
+// New returns the meter of a session directory, <state>/sessions/<name>. What goes
+// wrong is told to the event log too.
 func New(dir, session string, record events.Log, log zerolog.Logger) *Meter {
-	counts, err := counters.Load(dir)
-	if err != nil {
-		counts = counters.New(session, time.Now())
+	state := filepath.Dir(filepath.Dir(dir))
+	if filepath.Base(filepath.Dir(dir)) != "sessions" {
+		state = dir // a directory by itself
+	}
+	counts := counters.NewStore(state).Open(filepath.Base(dir), session, time.Now())
+	// What the cursors are past was counted, if by a dispatcher that has left.
+	if done, err := spool.LoadCursors(dir); err == nil {
+		counts.Seq = done.Read.Seq
+		for rule, c := range done.Rules {
+			counts.Mark(rule, c.RuleSeq)
+		}
+	}
+	if err := counts.Begin(time.Now()); err != nil {
+		log.Error().Err(err).Msg("counters of earlier dispatchers not added to the totals yet")
 	}
 	return &Meter{
-		dir: dir, log: log, record: record, counts: counts,
+		log: log, record: record, counts: counts,
 		mailbox: make(chan func(*book), 1024),
 		flushes: make(chan chan error),
 	}
@@ -49,7 +66,7 @@ func New(dir, session string, record events.Log, log zerolog.Logger) *Meter {
 
 // book is what one life of Serve works on.
 type book struct {
-	*counters.Session
+	*counters.Life
 	// happened are the events since the last save. Equal ones are one, with a
 	// count, so that a consumer that is down writes a line a second and no more.
 	happened map[events.Event]*happening
@@ -103,6 +120,25 @@ func about(kind, rule, reason string) events.Event {
 // String names the actor.
 func (m *Meter) String() string { return "meter" }
 
+// maxUnwritten bounds the events that are kept while the log cannot be written.
+const maxUnwritten = 1000
+
+// tell writes the events since the last time; what cannot be written is tried
+// again with the next ones.
+func (m *Meter) tell(b *book) {
+	m.unwritten = append(m.unwritten, b.take()...)
+	err := m.record.Append(time.Now(), m.unwritten...)
+	if err == nil {
+		m.unwritten = nil
+		return
+	}
+	m.log.Error().Err(err).Int("events", len(m.unwritten)).Msg("events not written yet")
+	if over := len(m.unwritten) - maxUnwritten; over > 0 {
+		m.log.Error().Int("events", over).Msg("events given up")
+		m.unwritten = m.unwritten[over:]
+	}
+}
+
 // Serve counts until ctx ends, and writes what is left then.
 func (m *Meter) Serve(ctx context.Context) error {
 	b := &book{m.counts, map[events.Event]*happening{}}
@@ -110,18 +146,20 @@ func (m *Meter) Serve(ctx context.Context) error {
 	var timer <-chan time.Time
 	save := func() error {
 		timer = nil
-		if !dirty {
+		if !dirty && len(m.unwritten) == 0 {
 			return nil
 		}
-		if err := m.record.Append(time.Now(), b.take()...); err != nil {
-			m.log.Error().Err(err).Msg("events not written")
-		}
-		err := counters.Save(m.dir, m.counts, time.Now())
+		m.tell(b)
+		err := m.counts.Save(time.Now())
 		if err != nil {
-			m.log.Error().Err(err).Msg("counters not saved")
+			m.log.Error().Err(err).Msg("counters not saved yet")
+			timer = time.After(saveEvery)
 			return err
 		}
 		dirty = false
+		if len(m.unwritten) > 0 {
+			timer = time.After(saveEvery)
+		}
 		return nil
 	}
 	apply := func(change func(*book)) {
@@ -141,6 +179,10 @@ func (m *Meter) Serve(ctx context.Context) error {
 			}
 		}
 	}
+	dirty = true
+	_ = save() // so that the dispatcher is seen from its first second on
+	heart := time.NewTicker(heartbeat)
+	defer heart.Stop()
 	for {
 		select {
 		case change := <-m.mailbox:
@@ -150,9 +192,17 @@ func (m *Meter) Serve(ctx context.Context) error {
 			reply <- save()
 		case <-timer:
 			_ = save()
+		case <-heart.C:
+			dirty = true
+			_ = save()
 		case <-ctx.Done():
 			drain()
-			_ = save()
+			if dirty || len(m.unwritten) > 0 {
+				m.tell(b)
+			}
+			if err := m.counts.End(time.Now()); err != nil {
+				m.log.Error().Err(err).Msg("counters not added to the totals yet")
+			}
 			return ctx.Err()
 		}
 	}
@@ -163,7 +213,12 @@ func (m *Meter) Flush(ctx context.Context) error {
 	reply := make(chan error, 1)
 	select {
 	case m.flushes <- reply:
-		return <-reply
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-reply:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -186,18 +241,13 @@ func (m *Meter) send(ctx context.Context, change func(*book)) {
 // Matched says that a rule was handed its record number ruleSeq. A record that is
 // handed out again, after a restart, has the number it had.
 func (m *Meter) Matched(ctx context.Context, rule string, ruleSeq uint64) {
-	m.send(ctx, func(s *book) {
-		r := s.Rule(rule)
-		r.Matched = max(r.Matched, ruleSeq)
-		if r.Since.IsZero() {
-			r.Since = time.Now().UTC()
-		}
-	})
+	m.send(ctx, func(s *book) { s.CountMatched(rule, ruleSeq, time.Now()) })
 }
 
-// Read says that the spool was read up to record seq.
-func (m *Meter) Read(ctx context.Context, seq uint64) {
-	m.send(ctx, func(s *book) { s.Records = max(s.Records, seq) })
+// Read says that the spool was read up to record seq, which is of that section,
+// and came from a hook or from elsewhere.
+func (m *Meter) Read(ctx context.Context, seq uint64, section, source string) {
+	m.send(ctx, func(s *book) { s.CountRead(seq, section, source) })
 }
 
 // Damaged counts a stretch of the spool that held no whole record.
@@ -208,14 +258,17 @@ func (m *Meter) Damaged(ctx context.Context) {
 	})
 }
 
-// Delivered counts a record that a rule's consumer accepted, and what was masked
-// in it.
-func (m *Meter) Delivered(ctx context.Context, rule string, masked map[string]int) {
+// Delivered counts a record that a rule's consumer accepted, what was masked in
+// it, and how long it took.
+func (m *Meter) Delivered(ctx context.Context, rule string, a delivery.Arrival) {
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Delivered++
+		r.LastDelivered = time.Now().UTC()
+		r.Duration.Observe(a.Took)
+		r.Lag.Observe(a.Lag)
 		r.PausedSince, r.NextTry = time.Time{}, time.Time{}
-		for kind, n := range masked {
+		for kind, n := range a.Masked {
 			if r.Redacted == nil {
 				r.Redacted = map[string]uint64{}
 			}
@@ -232,6 +285,7 @@ func (m *Meter) Lost(ctx context.Context, rule string, loss delivery.Loss) {
 		switch loss.Kind {
 		case target.Refused, target.Unauthorized:
 			r.Refused++
+			r.Count(counters.Refused, loss.Reason, 1)
 			kind = events.Refusal
 		case target.TimedOut:
 			r.TimedOut++
@@ -241,8 +295,9 @@ func (m *Meter) Lost(ctx context.Context, rule string, loss delivery.Loss) {
 			kind = events.Kill
 		default:
 			r.Failed++
+			r.Count(counters.Failed, loss.Reason, 1)
 		}
-		note(r, loss.Reason, loss.Words)
+		note(r, loss)
 		s.note(about(kind, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
 	})
 }
@@ -252,6 +307,7 @@ func (m *Meter) Retrying(ctx context.Context, rule string, loss delivery.Loss, w
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Retried++
+		r.Count(counters.Retried, loss.Reason, 1)
 		kind := events.Retry
 		if loss.Kind == target.Unauthorized {
 			kind = events.Pause
@@ -260,7 +316,7 @@ func (m *Meter) Retrying(ctx context.Context, rule string, loss delivery.Loss, w
 			}
 		}
 		r.NextTry = time.Now().Add(wait).UTC()
-		note(r, loss.Reason, loss.Words)
+		note(r, loss)
 		s.note(about(kind, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
 	})
 }
@@ -270,7 +326,8 @@ func (m *Meter) Dead(ctx context.Context, rule string, loss delivery.Loss) {
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Dead++
-		note(r, loss.Reason, loss.Words)
+		r.Count(counters.Dead, loss.Reason, 1)
+		note(r, loss)
 		s.note(about(events.DeadLetter, rule, loss.Reason), loss.Seq, 1, loss.Took, loss.Words)
 	})
 }
@@ -281,6 +338,7 @@ func (m *Meter) Dropped(ctx context.Context, rule, reason string, n uint64) {
 		s.note(about(events.Drop, rule, reason), 0, n, 0, "")
 		r := s.Rule(rule)
 		r.Dropped += n
+		r.Count(counters.Dropped, reason, n)
 		if r.Reasons == nil {
 			r.Reasons = map[string]uint64{}
 		}
@@ -293,24 +351,28 @@ func (m *Meter) Panicked(ctx context.Context, rule, words string) {
 	m.send(ctx, func(s *book) {
 		r := s.Rule(rule)
 		r.Panics++
-		note(r, "panic", words)
+		note(r, delivery.Loss{Reason: "panic", Words: words})
 		s.note(about(events.Panic, rule, "panic"), 0, 1, 0, words)
 	})
 }
 
-// maxReasons bounds the reasons kept for one rule: they are words of our own,
-// and exit codes.
-const maxReasons = 64
-
-func note(r *counters.Rule, reason, words string) {
+func note(r *counters.Rule, loss delivery.Loss) {
 	if r.Reasons == nil {
 		r.Reasons = map[string]uint64{}
 	}
-	if _, known := r.Reasons[reason]; !known && len(r.Reasons) >= maxReasons {
-		reason = "other"
+	r.Reasons[loss.Reason]++
+	r.LastError, r.LastErrorAt = loss.Words, time.Now().UTC()
+	if loss.Took > 0 {
+		r.Duration.Observe(loss.Took)
 	}
-	r.Reasons[reason]++
-	r.LastError, r.LastErrorAt = words, time.Now().UTC()
+}
+
+// Spooled counts that a rule fell behind: records wait for it on disk from seq on.
+func (m *Meter) Spooled(ctx context.Context, rule string, seq uint64) {
+	m.send(ctx, func(s *book) {
+		s.Rule(rule).Spooled++
+		s.note(about(events.Spool, rule, "behind"), seq, 1, 0, "")
+	})
 }
 
 // Waiting sets how many records wait for a rule and since when.

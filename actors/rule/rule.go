@@ -34,7 +34,7 @@ type Watchdog interface {
 
 // Meter counts what becomes of records; the meter actor is one.
 type Meter interface {
-	Delivered(ctx context.Context, rule string, masked map[string]int)
+	Delivered(ctx context.Context, rule string, a delivery.Arrival)
 	Lost(ctx context.Context, rule string, loss delivery.Loss)
 	// Retrying is a try that failed and will be repeated after wait.
 	Retrying(ctx context.Context, rule string, loss delivery.Loss, wait time.Duration)
@@ -217,7 +217,7 @@ func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.P
 	})
 	release()
 	if err == nil {
-		r.delivered(ctx, it, body.Counts())
+		r.delivered(ctx, it, delivery.Arrival{Masked: body.Counts(), Took: time.Since(began), Lag: max(time.Since(it.Time()), 0)})
 		return body, nil
 	}
 	f := failure{Loss: delivery.Loss{
@@ -254,8 +254,8 @@ func orNull(b []byte) []byte {
 	return b
 }
 
-func (r *Rule) delivered(ctx context.Context, it delivery.Item, masked map[string]int) {
-	r.Meter.Delivered(ctx, r.ID, masked)
+func (r *Rule) delivered(ctx context.Context, it delivery.Item, a delivery.Arrival) {
+	r.Meter.Delivered(ctx, r.ID, a)
 	if r.said != "" {
 		r.Log.Info().Str("rule", r.ID).Uint64("seq", it.Seq).Int("failed_before", r.unsaid+1).Msg("delivered again")
 		r.said, r.unsaid = "", 0

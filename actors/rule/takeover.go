@@ -38,7 +38,7 @@ func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, 
 	}
 	switch {
 	case found && said.Finished && said.Kind == "":
-		r.delivered(ctx, *it, said.Redacted)
+		r.delivered(ctx, *it, delivery.Arrival{Masked: said.Redacted, Took: said.Took, Lag: said.Lag})
 		return true, "", nil
 	case found && said.Finished && r.Delivery == plan.BestEffort:
 		return true, r.lost(ctx, *it, failure{Loss: delivery.Loss{

@@ -123,7 +123,7 @@ func leftovers(d dirs.Dirs, only string, adopt bool) ([]string, error) {
 			continue
 		}
 		id := e.Name()
-		if c, err := counters.Load(dir); err == nil && c.Session != "" {
+		if c, err := counters.NewStore(d.State).Of(e.Name()); err == nil && c.Session != "" {
 			id = c.Session
 		}
 		marked = append(marked, id)
@@ -146,14 +146,11 @@ func drainOne(env cli.Env, d dirs.Dirs, session string) (uint64, error) {
 	if err := run(env, d, session, lock, timing{idle: drainIdle}, sessionLog(d, session)); err != nil {
 		return 0, err
 	}
-	c, err := counters.Load(dir)
+	c, err := counters.NewStore(d.State).Of(dirs.SessionName(session))
 	if err != nil {
 		return 0, err
 	}
-	var left uint64
-	for _, r := range c.Rules {
-		left += r.Waiting
-	}
+	left, _ := c.Waiting()
 	return left, nil
 }
 

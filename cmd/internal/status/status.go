@@ -121,13 +121,20 @@ func Gather(env cli.Env, d dirs.Dirs) (View, error) {
 	if v.Refused, err = tally.Counts(d); err != nil {
 		return v, err
 	}
+	sum, err := counters.NewStore(d.State).Sum()
+	if err != nil {
+		return v, err
+	}
+	for id, r := range sum.Rules {
+		v.addRule(id, *r)
+	}
 	entries, err := os.ReadDir(d.Sessions())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return v, err
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			v.addSession(filepath.Join(d.Sessions(), e.Name()), e.Name())
+			v.addSession(filepath.Join(d.Sessions(), e.Name()), e.Name(), sum.Files)
 		}
 	}
 	slices.SortFunc(v.Sessions, func(a, b Session) int {
@@ -136,17 +143,13 @@ func Gather(env cli.Env, d dirs.Dirs) (View, error) {
 	return v, nil
 }
 
-func (v *View) addSession(dir, name string) {
+func (v *View) addSession(dir, name string, files []counters.File) {
 	s := Session{Session: name, Running: launch.Running(dir)}
 	s.SpoolBytes, _ = spool.Bytes(dir)
-	if c, err := counters.Load(dir); err == nil {
-		s.Session, s.Project, s.Records, s.Damaged = c.Session, c.Project, c.Records, c.Damaged
-		for id, r := range c.Rules {
-			v.addRule(id, *r)
-			s.Waiting += r.Waiting
-			if !r.WaitingSince.IsZero() && (s.Since.IsZero() || r.WaitingSince.Before(s.Since)) {
-				s.Since = r.WaitingSince
-			}
+	for _, c := range files {
+		if dirs.SessionName(c.Session.Session) == name {
+			s.Session, s.Project, s.Records, s.Damaged = c.Session.Session, c.Project, c.Records, c.Damaged
+			s.Waiting, s.Since = c.Waiting()
 		}
 	}
 	if !s.Running && s.Waiting == 0 && s.SpoolBytes == 0 {
