@@ -148,7 +148,8 @@ func (h home) run(t *testing.T, line string) []string {
 	programs := os.Getenv(binDirEnv)
 	// What the task does, but for the build, which is done.
 	line = strings.ReplaceAll(line, "go tool task demo", "demo --bin "+h.bin)
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
+	// Sensor files that a group may write are refused.
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umask 022\n"+line)
 	cmd.Dir = root
 	cmd.Env = []string{
 		"HOME=" + h.dir, "PATH=" + h.bin + ":" + programs + ":/usr/local/bin:/usr/bin:/bin",
