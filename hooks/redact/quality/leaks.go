@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -38,7 +39,12 @@ func Leaks(rec []byte, parts []string) string {
 // any depth, and no longer is after.
 func BrokenJSON(before, after []byte) string {
 	var a, b any
-	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {
+	parse := func(text []byte, v *any) error {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber() // 1e999 is JSON
+		return d.Decode(v)
+	}
+	if parse(before, &a) != nil || !json.Valid(after) || parse(after, &b) != nil {
 		return string(after)
 	}
 	var walk func(a, b any) string
