@@ -69,11 +69,7 @@ func run(out io.Writer, bin, recording string, keep bool) error {
 	if err := d.drained(session); err != nil {
 		return err
 	}
-	log, err := d.log()
-	if err != nil {
-		return err
-	}
-	if err := d.show(log, sent); err != nil {
+	if err := d.show(sent); err != nil {
 		return err
 	}
 	return d.do("status")
@@ -128,7 +124,8 @@ func (d demo) replay(recording string) (session string, sent int, err error) {
 	return session, sent, nil
 }
 
-// drained returns when the session's dispatcher has left.
+// drained returns when the session's end is in the log and the dispatcher has
+// left. One that has only just been started does not show as running yet.
 func (d demo) drained(session string) error {
 	where, err := dirs.From(func(name string) string {
 		if name == "HOME" {
@@ -139,29 +136,21 @@ func (d demo) drained(session string) error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(30 * time.Second); launch.Running(where.Session(session)); {
+	ended := func() bool {
+		text, err := os.ReadFile(d.log())
+		return err == nil && bytes.Contains(text, []byte(`"section":"session_end"`))
+	}
+	for deadline := time.Now().Add(30 * time.Second); !ended() || launch.Running(where.Session(session)); {
 		if time.Now().After(deadline) {
-			return errors.New("the dispatcher did not leave within 30 s of the session's end")
+			return errors.New("the session's end was not logged, or its dispatcher did not leave, within 30 s")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
 }
 
-// log finds the one log file that the demo's sensor wrote.
-func (d demo) log() (string, error) {
-	var found string
-	err := filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && strings.HasSuffix(path, ".jsonl") {
-			found = path
-		}
-		return err
-	})
-	if err == nil && found == "" {
-		err = errors.New("no log was written")
-	}
-	return found, err
-}
+// log is where the sensor everything writes, and so does its copy.
+func (d demo) log() string { return filepath.Join(d.home, "ways-audit", "everything.jsonl") }
 
 // record is what the demo shows of a record.
 type record struct {
@@ -174,13 +163,13 @@ type record struct {
 
 // show prints the log and checks it: the numbers, and that each call has its
 // one result.
-func (d demo) show(path string, events int) error {
-	f, err := os.Open(path)
+func (d demo) show(events int) error {
+	f, err := os.Open(d.log())
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	fmt.Fprintln(d.out, "The log,", strings.Replace(path, d.home, "~", 1)+", in short:")
+	fmt.Fprintln(d.out, "The log,", strings.Replace(d.log(), d.home, "~", 1)+", in short:")
 	sections := map[string]int{}
 	calls, results := map[string]int{}, map[string]int{}
 	n := uint64(0)
