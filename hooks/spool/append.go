@@ -48,6 +48,9 @@ type Request struct {
 	// Direct: when the lock stays held, fail with ErrLocked and leave nothing in
 	// the inbox. For a writer that must know what it has written.
 	Direct bool
+	// Kept: the caller keeps the request when nothing of it could be written, and
+	// comes again, so its records are not counted as lost then.
+	Kept bool
 	// Generation is the index generation the records were selected under.
 	Generation uint64
 	// Sync: return only when the disk has the records.
@@ -77,32 +80,36 @@ type Result struct {
 // Wait it leaves the records in the inbox. Errors: ErrUnwritten and others that
 // name the file; the records that the result gives no number are then counted,
 // not stored.
-func Append(dir string, req Request) (Result, error) {
-	f, err := lockAppend(dir, req.Wait)
+func Append(dir string, req Request) (Result, error) { return disk{}.append(dir, req) }
+
+func (d disk) append(dir string, req Request) (Result, error) {
+	f, err := d.lockAppend(dir, req.Wait)
 	if errors.Is(err, ErrLocked) && !req.Direct {
-		return Result{Inbox: true}, leaveInInbox(dir, req)
+		return Result{Inbox: true}, d.leaveInInbox(dir, req)
 	}
 	if err != nil {
 		return Result{}, err
 	}
 	defer f.Close()
-	return appendLocked(f, dir, req)
+	return d.appendLocked(f, dir, req)
 }
 
-func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
+func (d disk) appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 	// A lost state is rebuilt from the segments and the cursors (openLast).
 	s, _ := readState(lock)
 	if req.Key != 0 && s.seen(req.Key, req.Now, req.Window) {
 		return Result{Duplicate: true}, nil
 	}
 	drafts := req.Build(req.Turn != 0 && req.Turn == s.turn)
-	res, err := s.write(dir, drafts, req)
+	res, err := s.write(d, dir, drafts, req)
 	written := 0
 	if res.First != 0 {
 		written = int(res.Last - res.First + 1)
 	}
 	if err != nil && written < len(drafts) {
-		s.unwritten += uint64(len(drafts) - written)
+		if !req.Kept || written > 0 {
+			s.unwritten += uint64(len(drafts) - written)
+		}
 		err = fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	if err == nil || written > 0 {
@@ -115,35 +122,35 @@ func appendLocked(lock *os.File, dir string, req Request) (Result, error) {
 	}
 	// A state that cannot be written is stale, no more: the next writer reads the
 	// frames behind it.
-	_ = writeState(lock, &s)
+	_ = d.writeState(lock, &s)
 	return res, err
 }
 
 // write appends the drafts' frames to the active segment.
-func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
+func (s *state) write(d disk, dir string, drafts []Draft, req Request) (Result, error) {
 	if len(drafts) == 0 && req.Note == nil {
 		return Result{}, nil
 	}
 	if err := checkSizes(drafts); err != nil {
 		return Result{}, err
 	}
-	seg, size, err := s.openActive(dir)
+	seg, size, err := s.openActive(d, dir)
 	if err != nil {
 		return Result{}, err
 	}
 	defer seg.Close()
 
 	total := len(req.Note) + frameOverhead
-	for _, d := range drafts {
-		total += d.Size() + frameOverhead
+	for _, draft := range drafts {
+		total += draft.Size() + frameOverhead
 	}
 	ends := make([]int, 0, len(drafts)) // of the frames, in buf
 	buf := make([]byte, 0, total)
 	seq := s.seq
 	var rec []byte
-	for _, d := range drafts {
+	for _, draft := range drafts {
 		seq++
-		rec = d.Append(rec[:0], seq)
+		rec = draft.Append(rec[:0], seq)
 		buf = appendFrame(buf, seq, req.Generation, rec)
 		ends = append(ends, len(buf))
 	}
@@ -154,7 +161,7 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	if req.Claim != nil && len(drafts) > 0 {
 		req.Claim(s.seq+1, seq)
 	}
-	n, err := seg.Write(buf)
+	n, err := d.write(seg, buf)
 	if err != nil {
 		// What is whole stays: the reader may have seen it. A frame is whole also
 		// without the newline at its end. Under the lock the bytes behind it are
@@ -165,7 +172,7 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 			whole++
 		}
 		if n > keep {
-			err = errors.Join(err, seg.Truncate(size+int64(keep)))
+			err = errors.Join(err, d.truncate(seg, size+int64(keep)))
 		}
 		if whole == 0 {
 			return Result{}, err
@@ -178,16 +185,16 @@ func (s *state) write(dir string, drafts []Draft, req Request) (Result, error) {
 	}
 	s.seq, s.end = seq, size+int64(n)
 	if err == nil && req.Sync {
-		err = flush(seg, dir, size == 0)
+		err = d.flush(seg, dir, size == 0)
 	}
 	return res, err
 }
 
 // flush returns when the disk has the segment, and its name if it is new.
-func flush(seg *os.File, dir string, isNew bool) error {
-	err := seg.Sync()
+func (d disk) flush(seg *os.File, dir string, isNew bool) error {
+	err := d.sync(seg)
 	if err == nil && isNew {
-		err = syncDir(dir)
+		err = d.syncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("records written, but not flushed: %w", err)
@@ -210,8 +217,8 @@ const frameOverhead = 100
 
 // openActive opens the segment to append to. It begins a new one when there is
 // none, or the last one is full.
-func (s *state) openActive(dir string) (*os.File, int64, error) {
-	f, size, err := s.openLast(dir)
+func (s *state) openActive(d disk, dir string) (*os.File, int64, error) {
+	f, size, err := s.openLast(d, dir)
 	if err != nil || (f != nil && size < SegmentBytes) {
 		return f, size, err
 	}
@@ -220,7 +227,7 @@ func (s *state) openActive(dir string) (*os.File, int64, error) {
 	}
 	// The number after the last one names the new segment.
 	name := s.seq + 1
-	f, err = openPrivate(segmentPath(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	f, err = d.open(segmentPath(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -236,9 +243,9 @@ func (s *state) openActive(dir string) (*os.File, int64, error) {
 // openLast opens the segment that the log ends in, nil when there is none, and
 // takes into the state what writers that died before they wrote the state left
 // there.
-func (s *state) openLast(dir string) (*os.File, int64, error) {
+func (s *state) openLast(d disk, dir string) (*os.File, int64, error) {
 	if s.segment != 0 {
-		f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
+		f, err := d.open(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
 		switch {
 		case err == nil:
 			size, err := s.catchUp(f)
@@ -269,7 +276,7 @@ func (s *state) openLast(dir string) (*os.File, int64, error) {
 		s.segment, s.end = last, 0
 		s.seq = max(s.seq, last-1)
 	}
-	f, err := openPrivate(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
+	f, err := d.open(segmentPath(dir, s.segment), os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -337,14 +344,15 @@ func segments(dir string) ([]uint64, error) {
 
 // LastSeq is the last sequence number given in a session; 0 when none was.
 func LastSeq(dir string, wait time.Duration) (uint64, error) {
-	lock, err := lockAppend(dir, wait)
+	var d disk
+	lock, err := d.lockAppend(dir, wait)
 	if err != nil {
 		return 0, err
 	}
 	defer lock.Close()
 	// A lost state is rebuilt from the segments and the cursors (openLast).
 	s, _ := readState(lock)
-	f, _, err := s.openLast(dir)
+	f, _, err := s.openLast(d, dir)
 	if f != nil {
 		f.Close()
 	}
@@ -354,7 +362,7 @@ func LastSeq(dir string, wait time.Duration) (uint64, error) {
 // Unwritten is how many records of a session could not be written, ever. It does
 // not take the lock, and may miss the newest.
 func Unwritten(dir string) uint64 {
-	f, err := openPrivate(filepath.Join(dir, lockName), os.O_RDONLY)
+	f, err := disk{}.open(filepath.Join(dir, lockName), os.O_RDONLY)
 	if err != nil {
 		return 0
 	}

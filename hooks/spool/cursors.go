@@ -49,33 +49,27 @@ func LoadCursors(dir string) (Cursors, error) {
 
 // SaveCursors replaces the cursor file and flushes it: a cursor may lag behind
 // what was done, and must never be ahead of it, also not after a power cut.
-func SaveCursors(dir string, c Cursors) error {
+func SaveCursors(dir string, c Cursors) error { return disk{}.saveCursors(dir, c) }
+
+func (d disk) saveCursors(dir string, c Cursors) error {
 	path := filepath.Join(dir, cursorsName)
-	f, err := openPrivate(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	f, err := d.open(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return err
+		return fmt.Errorf("save cursors: %w", err)
 	}
-	_, err = f.Write(formatCursors(c))
+	_, err = d.write(f, formatCursors(c))
 	if err == nil {
-		err = f.Sync()
+		err = d.sync(f)
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = d.rename(path+".tmp", path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("save cursors: %w", err), os.Remove(path+".tmp"))
+		_ = os.Remove(path + ".tmp")
+		return fmt.Errorf("save cursors: %w", err)
 	}
-	return syncDir(dir)
-}
-
-// syncDir flushes a directory's names.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return d.syncDir(dir)
 }
 
 // formatCursors spells one cursor a line, under a line with the checksum.

@@ -24,7 +24,7 @@ const inboxName = "inbox"
 const inboxMark = "I1"
 
 // leaveInInbox stores a request for the dispatcher to take in.
-func leaveInInbox(dir string, req Request) error {
+func (d disk) leaveInInbox(dir string, req Request) error {
 	drafts := req.Build(false)
 	if len(drafts) == 0 {
 		return nil
@@ -33,8 +33,8 @@ func leaveInInbox(dir string, req Request) error {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	var body []byte
-	for _, d := range drafts {
-		one, two := d.Append(nil, 1), d.Append(nil, 2)
+	for _, draft := range drafts {
+		one, two := draft.Append(nil, 1), draft.Append(nil, 2)
 		at := 0
 		for at < len(one) && one[at] == two[at] {
 			at++
@@ -49,29 +49,29 @@ func leaveInInbox(dir string, req Request) error {
 		req.Now.UnixMilli(), req.Generation, checksum(0, body))
 
 	box := filepath.Join(dir, inboxName)
-	if err := os.Mkdir(box, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := d.mkdir(box); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	// Time first, so that the dispatcher takes them in in order; the process id
 	// keeps two hooks of one nanosecond apart.
 	name := filepath.Join(box, fmt.Sprintf("%020d-%d", req.Now.UnixNano(), os.Getpid()))
-	if err := writeWhole(name, append(head, body...)); err != nil {
+	if err := d.writeWhole(name, append(head, body...)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	return nil
 }
 
 // writeWhole makes a file appear under its name with all its bytes, or not.
-func writeWhole(name string, data []byte) error {
+func (d disk) writeWhole(name string, data []byte) error {
 	tmp := name + ".tmp"
-	f, err := openPrivate(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	f, err := d.open(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = d.write(f, data)
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(tmp, name)
+		err = d.rename(tmp, name)
 	}
 	if err != nil {
 		os.Remove(tmp)
@@ -104,12 +104,14 @@ func InboxWaiting(dir string) bool {
 // TakeInbox appends what waits in the inbox to the segments, waiting for the
 // lock for at most wait. It returns how many events it took, and one error for
 // each file it could not read, which it sets aside under the name *.bad.
-func TakeInbox(dir string, wait time.Duration) (int, error) {
+func TakeInbox(dir string, wait time.Duration) (int, error) { return disk{}.takeInbox(dir, wait) }
+
+func (d disk) takeInbox(dir string, wait time.Duration) (int, error) {
 	names, err := inboxFiles(dir)
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	lock, err := lockAppend(dir, wait)
+	lock, err := d.lockAppend(dir, wait)
 	if err != nil {
 		return 0, err
 	}
@@ -124,17 +126,22 @@ func TakeInbox(dir string, wait time.Duration) (int, error) {
 		}
 		req, err := parseInbox(data)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err), os.Rename(name, name+".bad"))
+			errs = append(errs, fmt.Errorf("%s: %w", name, err), d.rename(name, name+".bad"))
 			continue
 		}
 		// Appended, then removed: killed in between, the event's key keeps it
 		// from being appended again.
-		if _, err := appendLocked(lock, dir, req); err != nil {
+		req.Kept = true // in its file
+		res, err := d.appendLocked(lock, dir, req)
+		if err != nil {
 			errs = append(errs, err)
 			break
 		}
-		took++
-		errs = append(errs, os.Remove(name))
+		err = d.remove(name)
+		if err == nil || res.First != 0 {
+			took++ // a duplicate that cannot be removed is no progress
+		}
+		errs = append(errs, err)
 	}
 	return took, errors.Join(errs...)
 }

@@ -40,21 +40,16 @@ func flock(f *os.File, how int, wait time.Duration) error {
 	}
 }
 
-// openPrivate opens or makes a file of ours: 0600, never through a symlink.
-func openPrivate(path string, flags int) (*os.File, error) {
-	return os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
-}
-
 // lockAppend opens and takes a session's append lock, making the session
 // directory when there is none.
-func lockAppend(dir string, wait time.Duration) (*os.File, error) {
+func (d disk) lockAppend(dir string, wait time.Duration) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
-	f, err := openPrivate(path, os.O_RDWR|os.O_CREATE)
+	f, err := d.open(path, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeSession(dir); err != nil {
 			return nil, err
 		}
-		f, err = openPrivate(path, os.O_RDWR|os.O_CREATE)
+		f, err = d.open(path, os.O_RDWR|os.O_CREATE)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the spool's lock: %w", err)
@@ -78,16 +73,19 @@ func makeSession(dir string) error {
 }
 
 // Locked holds a session's append lock: while it lives, nobody appends.
-type Locked struct{ f *os.File }
+type Locked struct {
+	f    *os.File
+	disk disk
+}
 
 // Lock takes the append lock of a session, waiting for at most wait. ErrLocked
 // when it did not get it.
 func Lock(dir string, wait time.Duration) (*Locked, error) {
-	f, err := lockAppend(dir, wait)
+	f, err := disk{}.lockAppend(dir, wait)
 	if err != nil {
 		return nil, err
 	}
-	return &Locked{f}, nil
+	return &Locked{f: f}, nil
 }
 
 // Release gives the lock back.

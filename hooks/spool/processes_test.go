@@ -161,7 +161,7 @@ func TestKilledProcesses(t *testing.T) {
 
 // unwritten is the state's count of what could not be written.
 func unwritten(dir string) (uint64, bool) {
-	f, err := lockAppend(dir, time.Second)
+	f, err := disk{}.lockAppend(dir, time.Second)
 	if err != nil {
 		return 0, false
 	}

@@ -30,10 +30,11 @@ type Reader struct {
 	// Notes: return notes too; without it they are passed over.
 	Notes bool
 
-	dir string
-	pos Position
-	f   *os.File
-	in  *lines
+	disk disk
+	dir  string
+	pos  Position
+	f    *os.File
+	in   *lines
 	// base is the offset in the segment where in began to read.
 	base int64
 }
@@ -132,7 +133,7 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			}
 			// Nobody appends to it again: from here on a power cut keeps it. What
 			// cannot be flushed is still in the page cache.
-			_ = r.f.Sync()
+			_ = r.disk.sync(r.f)
 			r.Close()
 			r.pos = Position{after, 0}
 
@@ -184,7 +185,7 @@ func (r *Reader) open() error {
 	if i == len(names) {
 		return ErrWait
 	}
-	f, err := openPrivate(segmentPath(r.dir, names[i]), os.O_RDONLY)
+	f, err := r.disk.open(segmentPath(r.dir, names[i]), os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -228,7 +229,9 @@ func ReadAt(dir string, pos Position) (Frame, error) {
 
 // Reclaim deletes the segments in front of the one named before: every rule is
 // past them. It returns the bytes given back.
-func Reclaim(dir string, before uint64) (int64, error) {
+func Reclaim(dir string, before uint64) (int64, error) { return disk{}.reclaim(dir, before) }
+
+func (d disk) reclaim(dir string, before uint64) (int64, error) {
 	names, err := segments(dir)
 	if err != nil {
 		return 0, err
@@ -238,7 +241,7 @@ func Reclaim(dir string, before uint64) (int64, error) {
 		if name >= before {
 			break
 		}
-		size, err := removeSegment(dir, name)
+		size, err := d.removeSegment(dir, name)
 		if err != nil {
 			return freed, err
 		}
@@ -254,7 +257,7 @@ func Reclaim(dir string, before uint64) (int64, error) {
 // given again.
 func (l *Locked) Clear(dir string) (int64, error) {
 	s, _ := readState(l.f)
-	f, _, err := s.openLast(dir)
+	f, _, err := s.openLast(l.disk, dir)
 	if f != nil {
 		f.Close()
 	}
@@ -262,7 +265,7 @@ func (l *Locked) Clear(dir string) (int64, error) {
 		// No segment: one of the same name can come again, when this one held no
 		// whole frame, and where it ends would be wrong for that.
 		s.segment, s.end = 0, 0
-		err = writeState(l.f, &s)
+		err = l.disk.writeState(l.f, &s)
 	}
 	if err != nil {
 		return 0, err
@@ -273,7 +276,7 @@ func (l *Locked) Clear(dir string) (int64, error) {
 	}
 	var freed int64
 	for _, name := range names {
-		size, err := removeSegment(dir, name)
+		size, err := l.disk.removeSegment(dir, name)
 		if err != nil {
 			return freed, err
 		}
@@ -282,11 +285,11 @@ func (l *Locked) Clear(dir string) (int64, error) {
 	return freed, nil
 }
 
-func removeSegment(dir string, name uint64) (int64, error) {
+func (d disk) removeSegment(dir string, name uint64) (int64, error) {
 	path := segmentPath(dir, name)
 	info, err := os.Lstat(path)
 	if err == nil {
-		err = os.Remove(path)
+		err = d.remove(path)
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

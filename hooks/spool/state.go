@@ -54,10 +54,10 @@ func readState(f *os.File) (state, bool) {
 	return best, found
 }
 
-func writeState(f *os.File, s *state) error {
+func (d disk) writeState(f *os.File, s *state) error {
 	s.generation++
 	buf := encodeState(s)
-	_, err := f.WriteAt(buf[:], int64(s.generation%2)*slotDistance)
+	_, err := d.writeAt(f, buf[:], int64(s.generation%2)*slotDistance)
 	return err
 }
 
