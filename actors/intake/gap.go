@@ -40,6 +40,7 @@ func (r *run) tellGaps() bool {
 	}
 	if lost := spool.Unwritten(r.Dir); lost > r.told {
 		r.gap(record.Gap{Reason: gapUnwritten}, lost-r.told)
+		r.Meter.Unwritten(r.ctx, lost-r.told)
 		r.told = lost
 	}
 	if len(r.gaps) == 0 {

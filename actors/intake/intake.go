@@ -76,6 +76,8 @@ type Meter interface {
 	// of it held no whole record.
 	Read(ctx context.Context, seq uint64, section, source string)
 	Damaged(ctx context.Context)
+	// Unwritten says that hooks could not write n records.
+	Unwritten(ctx context.Context, n uint64)
 	// Matched says that a rule was handed its record number ruleSeq.
 	Matched(ctx context.Context, rule string, ruleSeq uint64)
 	Dropped(ctx context.Context, rule, reason string, n uint64)

@@ -73,6 +73,7 @@ type book struct {
 }
 
 type happening struct {
+	at    time.Time
 	seq   uint64
 	count uint64
 	took  time.Duration
@@ -83,7 +84,7 @@ type happening struct {
 func (b *book) note(e events.Event, seq, n uint64, took time.Duration, words string) {
 	h := b.happened[e]
 	if h == nil {
-		h = &happening{seq: seq}
+		h = &happening{at: time.Now().UTC(), seq: seq}
 		b.happened[e] = h
 	}
 	h.count += n
@@ -94,6 +95,7 @@ func (b *book) note(e events.Event, seq, n uint64, took time.Duration, words str
 func (b *book) take() []events.Event {
 	var out []events.Event
 	for e, h := range b.happened {
+		e.TS = h.at.Format(time.RFC3339Nano)
 		e.Session, e.Project, e.Detail = b.Session.Session, b.Project, h.words
 		e.Count = strconv.FormatUint(h.count, 10)
 		if h.seq > 0 {
@@ -105,7 +107,7 @@ func (b *book) take() []events.Event {
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b events.Event) int {
-		return cmp.Or(cmp.Compare(a.Sensor, b.Sensor), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(a.TS, b.TS), cmp.Compare(a.Sensor, b.Sensor), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Reason, b.Reason))
 	})
 	clear(b.happened)
 	return out
@@ -255,6 +257,14 @@ func (m *Meter) Damaged(ctx context.Context) {
 	m.send(ctx, func(s *book) {
 		s.Damaged++
 		s.note(events.Event{Event: events.Damage}, 0, 1, 0, "")
+	})
+}
+
+// Unwritten counts records that hooks could not write to the spool.
+func (m *Meter) Unwritten(ctx context.Context, n uint64) {
+	m.send(ctx, func(s *book) {
+		s.Counts.Unwritten += n
+		s.note(events.Event{Event: events.Gap, Reason: "unwritten"}, 0, n, 0, "")
 	})
 }
 

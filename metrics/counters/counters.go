@@ -159,6 +159,8 @@ type Counts struct {
 	// Records were read from spools; Damaged stretches of spools were passed over.
 	Records uint64 `json:"records"`
 	Damaged uint64 `json:"damaged,omitempty"`
+	// Unwritten records were not taken into the spool: the disk was full.
+	Unwritten uint64 `json:"unwritten,omitempty"`
 	// Hooks splits the records that hooks wrote by section, Transcript those that
 	// the transcript showed.
 	Hooks      map[string]uint64 `json:"hook_events,omitempty"`
@@ -185,6 +187,7 @@ func (c *Counts) Rule(id string) *Rule {
 func (c *Counts) Add(o Counts) {
 	c.Records += o.Records
 	c.Damaged += o.Damaged
+	c.Unwritten += o.Unwritten
 	c.Hooks = sum(c.Hooks, o.Hooks)
 	c.Transcript = sum(c.Transcript, o.Transcript)
 	c.Started = earlier(c.Started, o.Started)
@@ -201,6 +204,7 @@ func (c *Counts) Add(o Counts) {
 func (c *Counts) subtract(o Counts) {
 	c.Records -= min(o.Records, c.Records)
 	c.Damaged -= min(o.Damaged, c.Damaged)
+	c.Unwritten -= min(o.Unwritten, c.Unwritten)
 	c.Hooks = less(c.Hooks, o.Hooks)
 	c.Transcript = less(c.Transcript, o.Transcript)
 	for id, r := range o.Rules {
