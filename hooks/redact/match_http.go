@@ -398,7 +398,8 @@ func (s *scan) curlUser(start, end int) {
 	}
 }
 
-// optionP masks the password of mysql's -pPASSWORD and sshpass's -p PASSWORD.
+// optionP masks the password of mysql's -pPASSWORD, and the -p PASSWORD of
+// sshpass and of several log-in commands.
 func (s *scan) optionP(start, end int) {
 	if start < s.curlEnd {
 		return
@@ -406,14 +407,21 @@ func (s *scan) optionP(start, end int) {
 	t := s.text
 	stop := s.commandEnd(end)
 	s.curlEnd = stop
-	ssh := hasFold(t, start, "sshpass")
+	// mysql's -p takes its value without a space, and asks for it otherwise.
+	letter, spaced := byte('p'), !hasFold(t, start, "mysql") && !hasFold(t, start, "maria")
+	if hasFold(t, start, "redis") {
+		letter = 'a'
+	}
 	for i := end + 1; i+2 < stop; i++ {
-		if t[i] != '-' || t[i+1] != 'p' || t[i-1] != ' ' {
+		if t[i] != '-' || t[i+1] != letter || t[i-1] != ' ' || spaced && t[i+2] != ' ' && !hasFold(t, start, "sshpass") {
 			continue
 		}
 		j := i + 2
-		for ssh && j < stop && t[j] == ' ' {
+		for spaced && j < stop && t[j] == ' ' {
 			j++
+		}
+		if j >= stop {
+			return
 		}
 		k := j
 		if isQuote(t[j]) {

@@ -78,7 +78,18 @@ func (s *scan) named(start, end int) {
 		// A list of fields: user:password:uid.
 		return
 	}
-	if c == classNone || st == styleProse && c != classPassword && c != classToken && c != classKey {
+	if lo > 0 && t[lo-1] == ' ' && string(t[lo:hi]) == "key" {
+		// "The API key is ...", "secret key: ..."
+		from := lo - 1
+		for from > 0 && lo-from < 12 && isLetter(t[from-1]) {
+			from--
+		}
+		switch string(bytes.ToLower(t[from : lo-1])) {
+		case "api", "access", "secret", "private", "license", "auth", "encryption", "signing":
+			c = classKey
+		}
+	}
+	if c == classNone || st == styleProse && c == classGeneric {
 		return
 	}
 	from, to, quoted, ok := s.value(at, st)
@@ -130,7 +141,7 @@ func (s *scan) named(start, end int) {
 	if c == classPassword && shortPass(t[lo:hi]) && !quoted && st != styleEnv && st != styleFlag {
 		// "First pass: assign addresses", renderPass=renderPass; and the
 		// lines of test runs, "--- PASS: TestName/7".
-		if !mixed(v) || hi-lo == 4 && (t[lo] == 'P' || !s.aloneOnLine(lo, to)) {
+		if !mixed(v) || hi-lo == 4 && (t[lo] == 'P' || wordyDigits(v) && !s.aloneOnLine(lo, to)) {
 			return
 		}
 	}
@@ -283,6 +294,9 @@ func (s *scan) operator(lo, hi int) (int, style) {
 	if i == gap {
 		return -1, 0
 	}
+	if lo >= 4 && hasFold(t, lo-4, "set ") {
+		return i, styleFlag
+	}
 	if hasPrefix(t, i, ".= ") {
 		return i + 2, styleSpaced
 	}
@@ -399,7 +413,7 @@ func (s *scan) value(i int, st style) (from, to int, quoted, ok bool) {
 		if s.ends(j) || c == '<' || c == '>' || c == '|' || c == 0 {
 			break
 		}
-		if c == '&' && j > i {
+		if c == '&' && j > i || (c == ',' || c == ';') && j > i && s.assigns(j+1) {
 			break
 		}
 		if (c == ',' || c == ';' || c == ')' || c == ']' || c == '}') && (j+1 >= len(t) || isSpace(t[j+1]) || isQuote(t[j+1]) || isCodeEnd(t[j+1])) {
@@ -413,6 +427,17 @@ func (s *scan) value(i int, st style) (from, to int, quoted, ok bool) {
 		}
 	}
 	return i, j, false, true
+}
+
+// assigns reports whether another name and its equals sign stand at i, as in
+// Password=x;User Id=sa and a=x,b=y.
+func (s *scan) assigns(i int) bool {
+	t := s.text
+	j := i
+	for j < len(t) && j-i < 32 && (isName(t[j]) || t[j] == ' ') {
+		j++
+	}
+	return j > i && j < len(t) && t[j] == '=' && isLetter(t[i])
 }
 
 func typeWord(b []byte) bool {
@@ -434,6 +459,9 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 	sh := shapeOf(v)
 	if sh.space && (c != classPassword || !quoted || sh.words > 6 || st == styleArgument) {
 		return false
+	}
+	if sh.space && passPhrase(v) {
+		return true
 	}
 	if sh.space && (sh.lower+sh.upper+sh.spaces == len(v) || isUpper(v[0]) && v[len(v)-1] != '!') {
 		// A phrase in quotes is a message or a label far more often than
@@ -466,7 +494,7 @@ func secretValue(c class, v []byte, quoted bool, st style) bool {
 		if st == styleEnv {
 			return len(v) >= 6 && !sh.onlyDigits(v)
 		}
-		if len(v) < 8 || wordyDigits(v) {
+		if len(v) < 8 || wordyDigits(v) || st == styleProse && sh.digit == 0 {
 			return false
 		}
 		return sh.digit > 0 && sh.lower+sh.upper > 0 && entropy(v) > 2.5 || sh.other > 1 && entropy(v) > 3 && !wordy(v) || len(v) >= 20 && !wordy(v) && entropy(v) > 3.5

@@ -26,7 +26,7 @@ func matcherWords() []matcherWord {
 		{matcher: (*scan).bearer, words: []string{"bearer"}},
 		{matcher: (*scan).basic, words: []string{"basic"}},
 		{matcher: (*scan).curlUser, words: []string{"curl"}},
-		{matcher: (*scan).optionP, words: []string{"mysql", "mariadb", "sshpass"}},
+		{matcher: (*scan).optionP, words: []string{"mysql", "mariadb", "sshpass", "docker login", "podman login", "az login", "registry login", "redis-cli", "mongosh"}},
 		{matcher: (*scan).secretManifest, words: []string{"data:\n"}},
 		{matcher: (*scan).named, words: []string{"pass", "pwd", "secret", "token", "key", "cred", "auth"}},
 	}
@@ -69,7 +69,7 @@ func matcherKinds() []Kind {
 		{kindBearer, "the token behind `Bearer` or `Token`"},
 		{kindBasic, "the base64 behind `Basic`"},
 		{kindCookie, "the value of a `Cookie` or `Set-Cookie` header"},
-		{kindUserOption, "the password in `curl -u user:password`, `mysql -p...` or `sshpass -p ...`"},
+		{kindUserOption, "the password in `curl -u user:password`, `mysql -p...`, `sshpass -p ...` and the like"},
 		{kindManifest, "a value in the `data` or `stringData` of a Kubernetes Secret"},
 		{kindPassword, "a value assigned to a name that says password"},
 		{kindSecret, "a value assigned to a name that says secret or credential"},

@@ -156,6 +156,7 @@ func (s *scan) pass(text []byte) {
 
 // hit handles an occurrence of keyword n that ends at end.
 func (s *scan) hit(n, end int) {
+	covered := s.covered
 	for i := range s.m.uses[n] {
 		u := &s.m.uses[n][i]
 		if u.rule < 0 {
@@ -163,14 +164,14 @@ func (s *scan) hit(n, end int) {
 			if u.exact != "" && string(s.text[start:end]) != u.exact {
 				continue
 			}
-			if start >= s.covered {
+			if start >= covered {
 				u.matcher(s, start, end)
 			}
 			continue
 		}
 		r := &s.m.rules[u.rule]
 		start := end - s.m.words.length(n)
-		if start < s.covered || u.exact != "" && string(s.text[start:end]) != u.exact {
+		if start < covered || u.exact != "" && string(s.text[start:end]) != u.exact {
 			continue
 		}
 		if r.word && start > 0 && (isWord(s.text[start-1]) || s.inBase64(start)) {
@@ -249,6 +250,9 @@ func (s *scan) assigned(n int, r *rule, start, end int) {
 func (s *scan) window(n int, r *rule, start, end int) {
 	from := max(start-r.before, s.covered)
 	to := min(len(s.text), end+r.after)
+	if from >= to {
+		return
+	}
 	if !s.spend(windowWeight*(to-from), start, end) {
 		return
 	}

@@ -47,11 +47,18 @@ func (m *Masker) Again(sealed []byte) Payload {
 func AsKept(sealed []byte) Payload { return Payload{body: sealed} }
 
 // mask returns a record with its secrets masked, and how many there were by
-// kind; nil counts when there were none.
-func (m *Masker) mask(rec []byte) ([]byte, map[string]int) {
+// kind; nil counts when there were none. A record that a matcher fails on is
+// withheld like one that cannot be read: a retry would fail again, and for ever.
+func (m *Masker) mask(rec []byte) (masked []byte, found map[string]int) {
 	rec = bytes.TrimSpace(rec)
 	s := m.pool.Get().(*scan)
-	defer m.release(s)
+	defer func() {
+		if recover() != nil {
+			masked, found = []byte("{}"), map[string]int{kindUnscanned: 1}
+			return // and s, whatever state it is in, is not used again
+		}
+		m.release(s)
+	}()
 	if !s.doc.load(rec) {
 		return []byte("{}"), map[string]int{kindUnscanned: 1}
 	}

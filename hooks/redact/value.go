@@ -141,6 +141,9 @@ func code(v []byte) bool {
 	case "none", "null", "nil", "true", "false", "undefined", "string", "str", "int", "bytes", "bool", "any", "optional", "self", "this", "new", "await", "func", "function", "lambda", "return", "void", "object", "required", "unknown", "number", "boolean", "secretstr", "[]byte", "yes", "no", "on", "off", "not", "empty", "set", "unset", "default", "invalid", "missing", "is", "the", "and", "or", "if", "in", "for", "with", "from":
 		return true
 	}
+	if v[0] == '!' && len(v) < 12 && identifier(v[1:]) && !hasDigit(v) {
+		return true // a YAML tag: !vault, !Ref
+	}
 	if v[0] == '[' || v[0] == '{' || v[0] == '(' || v[0] == '&' || v[0] == '*' && (identifier(v[1:]) || dotted(v[1:])) {
 		return true
 	}
@@ -261,7 +264,7 @@ func labelWord(v []byte) bool {
 	case "password", "passwd", "pwd", "pass", "secret", "token", "string", "text", "hidden", "required", "username", "user", "str", "email", "none", "null", "true", "false", "new-password", "current-password", "off", "on", "keyword", "object", "optional", "varchar", "char", "bytes", "invalid", "incorrect", "missing", "unknown", "basic", "bearer", "oauth2", "key":
 		return true
 	}
-	return name(v) && classify(v) >= classToken
+	return name(v) && !hasDigit(v) && classify(v) >= classToken
 }
 
 // name reports whether v could be a program's name: word characters, and words
@@ -473,4 +476,23 @@ func trailing(w []byte) bool {
 		return true
 	}
 	return false
+}
+
+// passPhrase reports whether v is a pass phrase rather than a message: four
+// words or more in lower case, and none of those that make a sentence.
+func passPhrase(v []byte) bool {
+	n := 0
+	for w := range bytes.FieldsSeq(v) {
+		for _, c := range w {
+			if !isLower(c) {
+				return false
+			}
+		}
+		switch string(w) {
+		case "a", "an", "the", "is", "are", "was", "be", "to", "of", "for", "in", "on", "at", "by", "and", "or", "not", "no", "your", "my", "must", "should", "will", "can", "enter", "with", "from", "password", "passphrase", "this", "that", "if", "used", "has", "have":
+			return false
+		}
+		n++
+	}
+	return n >= 4
 }
