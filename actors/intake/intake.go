@@ -291,16 +291,15 @@ func (in *Intake) Serve(ctx context.Context) error {
 				r.moved = time.Now()
 				idle.Reset(in.Idle)
 			}
-			if r.stalled != nil && !more {
+			switch {
+			case more:
+			case r.stalled != nil:
 				wait = time.After(patience)
-			}
-			if !more && r.drained() {
-				if spool.InboxWaiting(in.Dir) {
-					wait = time.After(retryInbox)
-				} else if r.ending {
-					r.ending = false
-					idle.Reset(0)
-				}
+			case spool.InboxWaiting(in.Dir):
+				wait = time.After(retryInbox)
+			case r.ending && r.drained():
+				r.ending = false
+				idle.Reset(0)
 			}
 		}
 	}
@@ -423,6 +422,9 @@ func (r *run) handOut(f spool.Frame) bool {
 			if matches && f.Seq > r.live && f.Seq > rs.counted {
 				rs.counted = f.Seq
 				rs.behind++
+				if rs.over() {
+					r.Appended() // what is over its cap goes now, not when it has room
+				}
 			}
 			continue
 		}

@@ -53,6 +53,7 @@ func (r *run) begin(s Selected, f spool.Frame) *ruleState {
 		rs.at = c
 		if c.Seq < r.read.Seq {
 			rs.own = spool.NewReader(r.Dir, c.At)
+			r.Appended() // nothing else may ever wake us for what it missed
 		}
 		return rs
 	}
@@ -134,7 +135,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 			rs.at.At = r.read.At
 			return true, nil
 		}
-		over := rs.Cap > 0 && rs.behind > 0 && rs.behind+len(rs.out) > rs.Cap
+		over := rs.over()
 		if !over && len(rs.out) >= Window {
 			return moved, nil
 		}
@@ -179,6 +180,11 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 	}
 	r.Appended() // there may be more; let the mailbox have its turn
 	return moved, nil
+}
+
+// over reports whether more records wait for a best-effort rule than may.
+func (rs *ruleState) over() bool {
+	return rs.Cap > 0 && rs.behind > 0 && rs.behind+len(rs.out) > rs.Cap
 }
 
 // waiting is how many records wait for the rule, and since when.
