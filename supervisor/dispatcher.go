@@ -43,6 +43,8 @@ type Dispatcher struct {
 	Load func(project string) (plan.Plan, uint64, error)
 	// Targets makes the ways out.
 	Targets Targets
+	// Orphans, when set, ends what processes of this session that died had started.
+	Orphans func(ctx context.Context)
 	Masker  *redact.Masker
 	// Dead keeps what at-least-once rules give up, MaxAge is when they do so for
 	// age alone.
@@ -86,7 +88,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	defer stopRules()
 
 	list := &roster{
-		dir: d.Dir, maxAge: d.MaxAge, dead: d.Dead, load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
+		dir: d.Dir, orphans: d.Orphans, maxAge: d.MaxAge, dead: d.Dead, load: d.Load, targets: d.Targets, masker: d.Masker, watchdog: dog, meter: count,
 		log: d.Log, stage: rules, running: map[string]*running{},
 	}
 	spool := intake.New(intake.Options{

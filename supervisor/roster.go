@@ -28,6 +28,7 @@ type Targets func(r plan.Rule) (target.Target, error)
 // methods are called from there alone.
 type roster struct {
 	dir      string
+	orphans  func(ctx context.Context)
 	maxAge   time.Duration
 	dead     rule.DeadLetters
 	load     func(project string) (plan.Plan, uint64, error)
@@ -107,7 +108,7 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 		dir = r.dir
 	}
 	a := rule.New(rule.Options{
-		ID: rl.ID, Dir: dir, Delivery: rl.Delivery, MaxAge: r.maxAge, Dead: r.dead, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker),
+		ID: rl.ID, Dir: dir, Orphans: r.orphans, Delivery: rl.Delivery, MaxAge: r.maxAge, Dead: r.dead, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker),
 		Watchdog: r.watchdog, Meter: r.meter, Acks: r.acks, Log: r.log,
 		Unordered: rl.Mode == plan.Blocking, // hooks hand such records out too
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ways/actors/delivery"
+	"ways/actors/target"
 	"ways/hooks/ticket"
 )
 
@@ -117,11 +118,14 @@ func (c *Clerk) Done(ctx context.Context, d delivery.Done) {
 		if !ok {
 			return
 		}
+		delete(b.open, d)
 		o := b.said[d.Rule]
+		if o.Reason == target.Cancelled {
+			return // the hook was taken back, so the record is the dispatcher's
+		}
 		o.Rule, o.RuleSeq, o.Finished = d.Rule, e.begun.RuleSeq, true
 		// A note that cannot be written leaves the record to the dispatcher: it is
 		// handed out twice rather than not at all.
 		_ = o.Note(e.ticket)
-		delete(b.open, d)
 	})
 }

@@ -63,7 +63,9 @@ type Options struct {
 	Unordered bool
 	// Dir is the session's directory, for a rule whose records the hook's own
 	// process may have handed out already; empty for an async rule.
-	Dir      string
+	Dir string
+	// Orphans, when set, ends what hooks' processes that died had started.
+	Orphans  func(ctx context.Context)
 	Target   target.Target
 	Seal     Seal
 	Watchdog Watchdog

@@ -44,8 +44,19 @@ func (r *Rule) takeOver(ctx context.Context, it *delivery.Item) (finished bool, 
 		return true, r.lost(ctx, *it, failure{Loss: delivery.Loss{
 			Kind: target.Kind(said.Kind), Reason: said.Reason, Words: said.Words, Seq: it.Seq, Took: said.Took,
 		}}), nil
+	case found && said.Finished:
+		// The rule promises to try on.
+		r.Meter.Retrying(ctx, r.ID, delivery.Loss{
+			Kind: target.Kind(said.Kind), Reason: said.Reason, Words: said.Words, Seq: it.Seq, Took: said.Took,
+		}, 0)
+		it.RuleSeq = said.RuleSeq
+		return false, "", nil
 	case found:
-		// The hook's process died over it, or the rule promises to try on.
+		// The hook's process died over it. What it had started is to be gone before
+		// the consumer sees the record again.
+		if r.Orphans != nil {
+			r.Orphans(ctx)
+		}
 		it.RuleSeq = said.RuleSeq
 		return false, "", nil
 	}

@@ -60,6 +60,10 @@ const (
 	Unauthorized Kind = "unauthorized"
 )
 
+// Cancelled is the reason of a dispatch that was given up before its deadline
+// because its process was told to stop. It says nothing about the consumer.
+const Cancelled = "cancelled"
+
 // Error is a dispatch that the consumer did not accept.
 type Error struct {
 	Kind Kind

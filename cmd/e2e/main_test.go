@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == consumeArg {
+		os.Exit(consume(os.Args[2:]))
+	}
 	flag.Bool(updateFlag, false, "write the golden files anew")
 	os.Exit(runTests(m))
 }

@@ -129,7 +129,7 @@ func (t *Target) Deliver(ctx context.Context, d target.Dispatch) error {
 		if expired(ctx) {
 			return t.fail(target.TimedOut, "start", target.ErrExpired)
 		}
-		return t.fail(target.Failed, "cancelled", context.Cause(ctx))
+		return t.fail(target.Failed, target.Cancelled, context.Cause(ctx))
 	}
 	env, err := t.environment(d)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *Target) outcome(ctx context.Context, status syscall.WaitStatus, err err
 	case errors.Is(err, errEnded) && expired(ctx):
 		return t.fail(target.Killed, "timeout", target.ErrExpired)
 	case errors.Is(err, errEnded):
-		return t.fail(target.Failed, "cancelled", context.Cause(ctx))
+		return t.fail(target.Failed, target.Cancelled, context.Cause(ctx))
 	case errors.Is(err, unix.E2BIG):
 		return t.fail(target.Refused, "argument_too_long", errors.New("the arguments together are longer than the system allows; use input: stdin"))
 	case errors.Is(err, fs.ErrNotExist):

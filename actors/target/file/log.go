@@ -105,7 +105,7 @@ func (t *Target) failure(ctx context.Context, what string, err error) error {
 		if errors.Is(cause, target.ErrExpired) || errors.Is(cause, context.DeadlineExceeded) {
 			return &target.Error{Kind: target.TimedOut, Reason: "lock", Err: words}
 		}
-		return &target.Error{Kind: target.Failed, Reason: "cancelled", Err: words}
+		return &target.Error{Kind: target.Failed, Reason: target.Cancelled, Err: words}
 	}
 	for _, known := range []struct {
 		is     error

@@ -87,7 +87,7 @@ func (t *Target) failure(ctx context.Context, at phase, err error) error {
 		if errors.Is(cause, target.ErrExpired) || errors.Is(cause, context.DeadlineExceeded) {
 			return say(target.TimedOut, at.String(), "%w in the phase %q", target.ErrExpired, at)
 		}
-		return say(target.Failed, "cancelled", "stopped in the phase %q", at)
+		return say(target.Failed, target.Cancelled, "stopped in the phase %q", at)
 	}
 
 	var (

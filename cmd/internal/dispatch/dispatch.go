@@ -140,11 +140,14 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	defer stop()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	prepare(log)
-	sweep, enough := context.WithTimeout(ctx, sweepTime)
-	if n := command.KillOrphans(sweep, session); n > 0 {
-		log.Warn().Int("processes", n).Msg("killed what commands of a dead dispatcher had left")
+	orphans := func(ctx context.Context) {
+		ctx, enough := context.WithTimeout(ctx, sweepTime)
+		defer enough()
+		if n := command.KillOrphans(ctx, session); n > 0 {
+			log.Warn().Int("processes", n).Msg("killed what commands of a dead process had left")
+		}
 	}
-	enough()
+	orphans(ctx)
 	masker, err := redact.New(redact.Options{})
 	if err != nil {
 		return err
@@ -166,9 +169,9 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	return supervisor.Dispatcher{
 		Dir: dir, Session: session, Lock: lock, Idle: when.idle, Linger: when.linger, Masker: masker, Log: log, Events: events.NewLog(d.State),
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
-		Targets: targets(env, d),
-		Dead:    deadletter.NewStore(d.State),
-		MaxAge:  conf.MaxAge,
+		Targets: targets(env, d), Orphans: orphans,
+		Dead:   deadletter.NewStore(d.State),
+		MaxAge: conf.MaxAge,
 		Drained: func() {
 			if err := clearPending(d, session); err != nil {
 				log.Error().Err(err).Msg("the session still counts as having something to deliver")
