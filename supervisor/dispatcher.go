@@ -104,7 +104,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 		if actor.IsFatal(err) {
 			return fmt.Errorf("dispatcher of session %s: %w", d.Session, err)
 		}
-		d.Log.Info().Str("reason", err.Error()).Msg("dispatcher leaves")
+		d.Log.Info().Str("reason", actor.WhyDone(err)).Msg("dispatcher leaves")
 		return nil
 	case <-ctx.Done():
 		d.Log.Info().Msg("dispatcher is told to stop")

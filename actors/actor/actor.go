@@ -33,6 +33,15 @@ func IsDone(err error) bool {
 	return errors.As(err, &d)
 }
 
+// WhyDone is the reason in an actor's Done; empty for any other error.
+func WhyDone(err error) string {
+	var d *doneError
+	if !errors.As(err, &d) {
+		return ""
+	}
+	return d.why
+}
+
 type fatalError struct{ err error }
 
 func (e *fatalError) Error() string { return e.err.Error() }

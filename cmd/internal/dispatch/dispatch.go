@@ -130,7 +130,7 @@ func takeLock(dir string, fd int) (*os.File, error) {
 		return launch.Adopt(dir, fd)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("no such session has a spool: %w", err)
+		return nil, fmt.Errorf("this session has no spool; ways status lists those that have: %w", err)
 	}
 	return launch.TryLock(dir)
 }
