@@ -427,7 +427,7 @@ func classify(name []byte) class {
 	}
 	has := func(suffix string) bool { return len(last) >= len(suffix) && last[len(last)-len(suffix):] == suffix }
 	switch {
-	case has("password") || has("passwd") || has("passwort") || has("passphrase") || has("passcode") || has("pwd") && last != "cwd" || last == "pass" && (n > 1 || len(name) == 4) || has("dbpass") || has("userpass") || last == "phrase" && prev == "pass" || last == "word" && prev == "pass" || last == "psw" || last == "pw" && n > 1:
+	case has("password") || has("passwd") || has("passwort") || has("passphrase") || has("passcode") || has("pwd") && last != "cwd" || last == "pass" && (n > 1 || len(name) == 4) || has("dbpass") || has("userpass") || has("sshpass") || has("smtppass") || has("ldappass") || last == "phrase" && prev == "pass" || last == "word" && prev == "pass" || last == "psw" || last == "pw" && n > 1:
 		switch prev {
 		case "reset", "forgot", "change", "show", "hide", "has", "is", "no", "use", "require", "validate", "check", "verify", "confirm":
 			if prev != "confirm" {
