@@ -319,7 +319,8 @@ func (m *Meter) Retrying(ctx context.Context, rule string, loss delivery.Loss, w
 		r.Retried++
 		r.Count(counters.Retried, loss.Reason, 1)
 		kind := events.Retry
-		if loss.Kind == target.Unauthorized {
+		// Somebody has to mend a credential, or the rule.
+		if loss.Kind == target.Unauthorized || loss.Kind == target.Refused {
 			kind = events.Pause
 			if r.PausedSince.IsZero() {
 				r.PausedSince = time.Now().UTC()

@@ -16,6 +16,7 @@ import (
 	"ways/actors/target"
 	"ways/config/plan"
 	"ways/hooks/dirs"
+	"ways/hooks/failpoint"
 	"ways/hooks/record"
 	"ways/hooks/redact"
 )
@@ -83,6 +84,8 @@ type Rule struct {
 	// only Serve touches them.
 	hand   *delivery.Item
 	panics int
+	// sealed is the payload of the record in hand; nil until it is made.
+	sealed *redact.Payload
 	// said is the reason last logged, and unsaid how often it came again.
 	said   string
 	unsaid int
@@ -118,7 +121,7 @@ func (r *Rule) Serve(ctx context.Context) error {
 			case <-ctx.Done():
 				return errors.Join(ctx.Err(), r.Target.Close())
 			case it := <-r.queue:
-				r.hand, r.panics = &it, -1
+				r.hand, r.panics, r.sealed = &it, -1, nil
 			}
 		}
 		// Every time Serve begins with a record in hand, that record brought the
@@ -129,7 +132,7 @@ func (r *Rule) Serve(ctx context.Context) error {
 			return errors.Join(err, r.Target.Close())
 		}
 		r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand.Seq, Lost: lost})
-		r.hand = nil
+		r.hand, r.sealed = nil, nil
 	}
 }
 
@@ -146,31 +149,84 @@ func (r *Rule) finish(ctx context.Context, it delivery.Item) (lost string, err e
 		}
 	}
 	for {
+		body, failed := r.try(context.WithoutCancel(ctx), it, tries+1)
 		tries++
-		body, failure := r.try(context.WithoutCancel(ctx), it, tries)
 		switch {
-		case failure == nil:
+		case failed == nil:
 			return "", nil
 		case r.Delivery == plan.BestEffort:
-			return r.lost(ctx, it, *failure), nil
-		case failure.Kind == target.Refused:
-			if r.bury(ctx, it, body, *failure, tries) {
-				return "", nil
-			}
+			return r.lost(ctx, it, *failed), nil
+		case !final(*failed) && r.expired(it):
+			failed = r.tooOld(it, *failed)
 		}
-		if err := r.rest(ctx, it, *failure, tries); err != nil {
+		if final(*failed) && r.bury(ctx, it, body, *failed, tries) {
+			return "", nil
+		}
+		if err := r.rest(ctx, it, *failed, tries); err != nil {
 			return "", err
 		}
 	}
 }
 
+// try makes the record's payload and sends it once.
+func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.Payload, *failure) {
+	body, failed := r.seal(it)
+	switch {
+	case failed != nil:
+	case r.said != "" && r.expired(it):
+		// Its consumer has just failed, so it is not asked again.
+		failed = r.tooOld(it, failure{})
+	default:
+		failed = r.send(ctx, it, body, attempt)
+	}
+	return body, failed
+}
+
+// expired reports whether a record has waited for longer than the rule keeps one.
+func (r *Rule) expired(it delivery.Item) bool {
+	return r.MaxAge > 0 && r.Delivery == plan.AtLeastOnce && time.Since(it.Time()) > r.MaxAge
+}
+
+// tooOld is the failure of a record that has expired. It has been tried, or its
+// consumer has failed just before: age alone gives nothing up, since a clock
+// that was set forward makes everything old.
+func (r *Rule) tooOld(it delivery.Item, last failure) *failure {
+	words := fmt.Sprintf("not delivered within %s", r.MaxAge)
+	if last.Words != "" {
+		words += "; last: " + last.Words
+	}
+	return &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: reasonExpired, Seq: it.Seq, Words: words, Took: last.Took}}
+}
+
+// Reasons of this package's own.
+const (
+	reasonExpired = "expired"
+	reasonPanic   = "panic"
+	reasonSpool   = "spool"
+)
+
+// final reports whether a failure means that this record will never be accepted.
+// A refusal that is about the rule, not about the record, is none: the record is
+// fine, and the rule waits for somebody to mend it.
+func final(f failure) bool {
+	if f.Kind != target.Refused {
+		return false
+	}
+	switch f.Reason {
+	case "missing_variable", "redirect",
+		"bad_url", "bad_header", "bad_secret", "bad_path", "bad_cwd", "bad_env", "not_found", "not_executable",
+		"is_symlink", "is_directory", "not_regular", "hard_linked", "not_directory", "permission", "name_too_long":
+		return false
+	}
+	return true
+}
+
 // rest waits before the next try.
 func (r *Rule) rest(ctx context.Context, it delivery.Item, f failure, tries int) error {
-	base, most := backoffBase, backoffMost
-	if f.Kind == target.Unauthorized {
-		base, most = pauseBase, pauseMost
+	wait := backoff(tries, f.retryAfter)
+	if f.Kind == target.Unauthorized || (f.Kind == target.Refused && !final(f)) {
+		wait = pause(tries, f.retryAfter)
 	}
-	wait := backoff(tries, base, most, f.retryAfter)
 	r.Meter.Retrying(ctx, r.ID, f.Loss, wait)
 	r.say(it, f.Loss, wait)
 	r.Acks.Resting(ctx, r.ID)
@@ -190,46 +246,59 @@ type failure struct {
 	retryAfter time.Duration
 }
 
-// try sends the record in hand once. It is finished within the rule's timeout.
-func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.Payload, *failure) {
+// seal makes the payload of the record in hand. A failure: there is none.
+func (r *Rule) seal(it delivery.Item) (redact.Payload, *failure) {
+	var body redact.Payload
+	if r.sealed != nil {
+		body = *r.sealed
+	}
 	if r.panics >= maxPanics {
-		return redact.Payload{}, &failure{Loss: delivery.Loss{
-			Kind: target.Refused, Reason: "panic", Seq: it.Seq,
+		return body, &failure{Loss: delivery.Loss{
+			Kind: target.Refused, Reason: reasonPanic, Seq: it.Seq,
 			Words: fmt.Sprintf("record %d brought the rule down %d times and was given up", it.Seq, maxPanics),
 		}}
 	}
-	rec, err := it.Record()
-	if err != nil {
-		return redact.Payload{}, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: "spool", Seq: it.Seq, Words: err.Error()}}
-	}
-	body := r.Seal(rec, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
-	if r.Delivery == plan.AtLeastOnce && r.MaxAge > 0 {
-		if age := time.Since(it.Time()); age > r.MaxAge {
-			return body, &failure{Loss: delivery.Loss{
-				Kind: target.Refused, Reason: "expired", Seq: it.Seq,
-				Words: fmt.Sprintf("not delivered within %s", r.MaxAge),
-			}}
+	if r.sealed == nil {
+		rec, err := it.Record()
+		if err != nil {
+			return body, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: reasonSpool, Seq: it.Seq, Words: err.Error()}}
 		}
+		body = r.Seal(rec, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
+		r.sealed = &body
 	}
+	return body, nil
+}
+
+// send hands the payload to the target once. It is finished within the rule's
+// timeout.
+func (r *Rule) send(ctx context.Context, it delivery.Item, body redact.Payload, attempt int) *failure {
 	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
-	err = r.Target.Deliver(guarded, target.Dispatch{
+	err := r.Target.Deliver(guarded, target.Dispatch{
 		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: attempt,
 		Unordered: r.Unordered, Body: body,
 	})
 	release()
+	failpoint.Here("rule.sent")
 	if err == nil {
 		r.delivered(ctx, it, delivery.Arrival{Masked: body.Counts(), Took: time.Since(began), Lag: max(time.Since(it.Time()), 0)})
-		return body, nil
+		return nil
 	}
-	f := failure{Loss: delivery.Loss{
-		Kind: target.KindOf(err), Reason: "unclassified", Words: err.Error(), Seq: it.Seq, Took: time.Since(began),
-	}}
+	f := failureOf(it, err, time.Since(began))
+	return &f
+}
+
+// failureOf is what a target's error means for a record.
+func failureOf(it delivery.Item, err error, took time.Duration) failure {
+	f := failure{Loss: delivery.Loss{Kind: target.KindOf(err), Reason: "unclassified", Seq: it.Seq, Took: took}}
+	if err != nil {
+		f.Words = err.Error()
+	}
 	var te *target.Error
 	if errors.As(err, &te) {
 		f.Reason, f.retryAfter = te.Reason, te.RetryAfter
 	}
-	return body, &f
+	return f
 }
 
 // bury puts a record aside that will never be accepted. It reports whether that
