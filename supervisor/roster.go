@@ -119,6 +119,13 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 	return &running{key: key, token: r.stage.sup.Add(own), stop: stop, actor: sel}, nil
 }
 
+// Stop implements intake.Roster.
+func (r *roster) Stop() {
+	for id, run := range r.running {
+		r.remove(id, run)
+	}
+}
+
 // remove stops a rule; what it has in flight is finished first.
 func (r *roster) remove(id string, run *running) {
 	if err := r.stage.sup.RemoveAndWait(run.token, run.stop+stopSlack); err != nil {

@@ -16,6 +16,7 @@ const (
 	gapDamaged   = "damaged"
 	gapUnwritten = "unwritten"
 	gapQueueFull = "queue_full"
+	gapMissing   = "missing"
 )
 
 // gap notes that n records were lost. It is told in a record of its own, at the
@@ -32,40 +33,67 @@ func (r *run) damaged(d *spool.Damage) {
 	r.gap(record.Gap{Reason: gapDamaged}, 1)
 }
 
+// missing notes that the numbers up to last are no longer in the spool: a file of
+// it was deleted, or damage took whole records. Where a rule's cursor stays in
+// front of them, the next dispatcher tells of them again.
+func (r *run) missing(last uint64) {
+	if r.read.Seq == 0 || last <= r.read.Seq {
+		return // without a cursor, earlier records may have been given back
+	}
+	r.Log.Error().Uint64("from", r.read.Seq+1).Uint64("to", last).Msg("records are missing from the spool")
+	r.gap(record.Gap{Reason: gapMissing}, last-r.read.Seq)
+	r.read.Seq = last
+}
+
 // tellGaps appends a record for each gap, as any hook would. It reports whether
 // it appended one. What cannot be appended now is kept for the next time.
 func (r *run) tellGaps() bool {
-	if r.order == nil {
-		return false
-	}
-	if lost := spool.Unwritten(r.Dir); lost > r.told {
-		r.gap(record.Gap{Reason: gapUnwritten}, lost-r.told)
-		r.Meter.Unwritten(r.ctx, lost-r.told)
-		r.told = lost
+	lost := spool.Unwritten(r.Dir)
+	if lost > r.told && r.order != nil {
+		r.gaps[record.Gap{Reason: gapUnwritten}] = lost - r.told
 	}
 	if len(r.gaps) == 0 {
 		return false
 	}
-	if !slices.ContainsFunc(r.order, func(rs *ruleState) bool { return rs.Sections.Has(record.SectionGap) }) {
+	if r.order != nil && !slices.ContainsFunc(r.order, func(rs *ruleState) bool { return rs.Sections.Has(record.SectionGap) }) {
 		clear(r.gaps)
+		r.wrote(lost)
 		return false
 	}
 	now := time.Now()
-	var drafts []spool.Draft
 	keys := slices.SortedFunc(maps.Keys(r.gaps), func(a, b record.Gap) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Reason, b.Reason))
 	})
+	told := false
 	for _, g := range keys {
-		drafts = append(drafts, record.FromGap(g, r.gaps[g], r.Session, r.project, now))
+		draft := record.FromGap(g, r.gaps[g], r.Session, r.project, now)
+		// Not counted where it cannot be written: that would be a gap of its own,
+		// and there is no end to those.
+		_, err := spool.Append(r.Dir, spool.Request{
+			Generation: r.satisfied, Now: now, Wait: lockWait, Kept: true,
+			Build: func(bool) []spool.Draft { return []spool.Draft{draft} },
+		})
+		if err != nil {
+			r.Log.Error().Err(err).Msg("gap not told yet")
+			break
+		}
+		delete(r.gaps, g)
+		if g.Reason == gapUnwritten {
+			r.wrote(lost)
+		}
+		told = true
 	}
-	_, err := spool.Append(r.Dir, spool.Request{
-		Generation: r.satisfied, Now: now, Wait: lockWait, Build: func(bool) []spool.Draft { return drafts },
-	})
-	if err != nil {
-		r.Log.Error().Err(err).Msg("gap not told yet")
-		return false
+	if told {
+		r.Appended()
 	}
-	clear(r.gaps)
-	r.Appended()
-	return true
+	return told
+}
+
+// wrote notes that the records that could not be written are told of.
+func (r *run) wrote(lost uint64) {
+	if lost > r.told {
+		r.Meter.Unwritten(r.ctx, lost-r.told)
+		r.told = lost
+		r.dirty = true
+	}
 }

@@ -45,6 +45,9 @@ const (
 	patience = 5 * time.Millisecond
 	// lockWait is how long the last look waits for the append lock.
 	lockWait = 2 * time.Second
+	// maxStuck is how often a dispatcher that does not linger fails to leave before
+	// it gives up.
+	maxStuck = 10
 	// retryInbox is when an inbox that could not be taken in is tried again.
 	retryInbox = time.Second
 )
@@ -68,6 +71,8 @@ type Roster interface {
 	// Run makes the rules of a plan run, and stops those of the plan before it
 	// that are not in it or have changed, whose ids it returns.
 	Run(ctx context.Context, p plan.Plan) (rules []Selected, stopped []string)
+	// Stop stops every rule. What is in flight is finished first.
+	Stop()
 }
 
 // Meter counts; the meter actor is one.
@@ -101,7 +106,8 @@ type Options struct {
 	Lock *os.File
 	Idle time.Duration
 	// Linger is how long the dispatcher stays for rules that only wait to try
-	// again, in a session that goes on.
+	// again, in a session that goes on. With 0 it drains once, and fails when it
+	// cannot even save how far it came.
 	Linger time.Duration
 	// Drained, when set, is called when the session's spool is empty and the
 	// dispatcher is about to leave.
@@ -114,20 +120,25 @@ type Options struct {
 // Intake is the actor.
 type Intake struct {
 	Options
-	acks  chan delivery.Done
-	rests chan string
+	acks  chan word
 	bell  chan struct{}
 	ended chan struct{}
 	pause chan chan struct{}
 	gone  chan struct{}
 }
 
+// word is what a rule says: that it is done with a record, or only rests. Both
+// come one way, so that a rest is never heard after the end of what it was for.
+type word struct {
+	delivery.Done
+	resting bool
+}
+
 // New returns the spool actor of one session.
 func New(o Options) *Intake {
 	return &Intake{
 		Options: o,
-		acks:    make(chan delivery.Done, 1024),
-		rests:   make(chan string, 64),
+		acks:    make(chan word, 1024),
 		bell:    make(chan struct{}, 1),
 		ended:   make(chan struct{}, 1),
 		pause:   make(chan chan struct{}),
@@ -152,9 +163,11 @@ func poke(c chan struct{}) {
 }
 
 // Done takes a rule's word that it is finished with a record.
-func (in *Intake) Done(ctx context.Context, d delivery.Done) {
+func (in *Intake) Done(ctx context.Context, d delivery.Done) { in.hear(ctx, word{Done: d}) }
+
+func (in *Intake) hear(ctx context.Context, w word) {
 	select {
-	case in.acks <- d:
+	case in.acks <- w:
 	case <-in.gone:
 	case <-ctx.Done():
 	}
@@ -162,11 +175,7 @@ func (in *Intake) Done(ctx context.Context, d delivery.Done) {
 
 // Resting takes a rule's word that it waits before it tries its record again.
 func (in *Intake) Resting(ctx context.Context, rule string) {
-	select {
-	case in.rests <- rule:
-	case <-in.gone:
-	case <-ctx.Done():
-	}
+	in.hear(ctx, word{Done: delivery.Done{Rule: rule}, resting: true})
 }
 
 // Pause makes the actor hand nothing out any more, while it goes on to take
@@ -210,6 +219,8 @@ type run struct {
 	// ending: leave as soon as all is drained. over: the session ended.
 	ending, over bool
 	paused       bool
+	// stopped: the rules were stopped to leave.
+	stopped bool
 	// moved is when anything was last read or finished.
 	moved time.Time
 	// gaps are losses that no record tells of yet, told the unwritten records
@@ -226,6 +237,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 		return err
 	}
 	defer r.closeReaders()
+	stuck := 0
 	idle := time.NewTimer(in.Idle)
 	defer idle.Stop()
 	var saveDue, wait <-chan time.Time
@@ -247,14 +259,10 @@ func (in *Intake) Serve(ctx context.Context) error {
 		case reply := <-in.pause:
 			r.paused = true
 			close(reply)
-		case d := <-in.acks:
-			r.done(d)
+		case w := <-in.acks:
+			r.heard(w)
 			r.takeAcks()
 			more = true
-		case id := <-in.rests:
-			if rs := r.rules[id]; rs != nil {
-				rs.resting = true
-			}
 		case <-in.ended:
 			r.ending, r.over = true, true
 			more = true
@@ -273,6 +281,14 @@ func (in *Intake) Serve(ctx context.Context) error {
 			left, err := r.leave()
 			if err != nil {
 				in.Log.Error().Err(err).Msg("cannot leave yet")
+			}
+			if err != nil && in.Linger == 0 {
+				if stuck++; stuck >= maxStuck {
+					return actor.Fatal(fmt.Errorf("cannot leave: %w", err))
+				}
+			}
+			if !left && r.stopped {
+				r.resume()
 			}
 			if left {
 				close(in.gone)
@@ -382,6 +398,7 @@ func (r *run) step() (more, progress bool, err error) {
 			return false, progress, fmt.Errorf("read the spool: %w", err)
 		}
 		if r.stalled == nil {
+			r.missing(f.Seq - 1)
 			if err := r.follow(f); err != nil {
 				return false, progress, err
 			}
@@ -419,9 +436,8 @@ func (r *run) handOut(f spool.Frame) bool {
 		}
 		matches := rs.matches(section, f.JSON)
 		if rs.own != nil {
-			if matches && f.Seq > r.live && f.Seq > rs.counted {
-				rs.counted = f.Seq
-				rs.behind++
+			if matches && f.Seq > rs.counted {
+				rs.count(r, f.Seq)
 				if rs.over() {
 					r.Appended() // what is over its cap goes now, not when it has room
 				}
@@ -465,7 +481,7 @@ func (r *run) advance(to spool.Cursor) {
 // An error: there are no rules to go on with, so the frame must not be passed.
 func (r *run) follow(f spool.Frame) error {
 	project := delivery.StringField(f.JSON, "project")
-	if f.Generation == r.satisfied && project == r.project {
+	if f.Generation == r.satisfied && project == r.project && r.order != nil {
 		return nil
 	}
 	p, generation, err := r.Roster.Load(project)
@@ -520,11 +536,19 @@ func (r *run) replan(p plan.Plan, f spool.Frame) {
 func (r *run) takeAcks() {
 	for {
 		select {
-		case d := <-r.acks:
-			r.done(d)
+		case w := <-r.acks:
+			r.heard(w)
 		default:
 			return
 		}
+	}
+}
+
+func (r *run) heard(w word) {
+	if !w.resting {
+		r.done(w.Done)
+	} else if rs := r.rules[w.Rule]; rs != nil {
+		rs.resting = true
 	}
 }
 
@@ -581,10 +605,10 @@ func (r *run) save() error {
 		if c.At.Segment != 0 {
 			oldest = min(oldest, c.At.Segment)
 		}
-		n, since := rs.waiting()
-		if n != rs.told {
+		n, since := rs.waiting(r)
+		if n != rs.told || !since.Equal(rs.toldSince) {
 			r.Meter.Waiting(r.ctx, rs.ID, n, since)
-			rs.told = n
+			rs.told, rs.toldSince = n, since
 		}
 	}
 	// Counted first: what the cursors are past never comes again.
@@ -596,7 +620,7 @@ func (r *run) save() error {
 	if err := spool.SaveCursors(r.Dir, cur); err != nil {
 		return err
 	}
-	r.dirty = false
+	r.dirty = len(r.gaps) > 0 // what could not be told is told later
 	done := r.read.Seq
 	for _, c := range cur.Rules {
 		done = min(done, c.Seq)
@@ -624,6 +648,15 @@ func (r *run) leave() (bool, error) {
 	if r.tellGaps() {
 		return false, nil
 	}
+	if len(r.gaps) > 0 {
+		return false, errUntold
+	}
+	if !drained {
+		// The rules stop before the lock goes: two processes must never deliver
+		// one session's records at once.
+		r.stop()
+		drained = r.drained()
+	}
 	held, err := spool.Lock(r.Dir, lockWait)
 	if err != nil {
 		return false, err
@@ -631,6 +664,10 @@ func (r *run) leave() (bool, error) {
 	defer held.Release()
 	if more, err := r.lastLook(held); more || err != nil {
 		return false, err
+	}
+	if r.read.Seq < r.saved {
+		r.missing(r.saved)
+		return false, nil
 	}
 	reason := "idle"
 	if drained {
@@ -668,6 +705,37 @@ func (r *run) leave() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// errUntold keeps a dispatcher from leaving with a gap that no record tells of.
+var errUntold = errors.New("a gap could not be written")
+
+// stop stops the rules and takes the word of what they finished.
+func (r *run) stop() {
+	r.Roster.Stop()
+	r.stopped = true
+	r.takeAcks()
+}
+
+// resume goes on after a stop: each rule from where it was done.
+func (r *run) resume() {
+	r.stopped = false
+	r.saved = max(r.saved, r.read.Seq)
+	for _, rs := range r.order {
+		c := rs.cursor()
+		r.parked[rs.ID] = c
+		if c.Seq < r.read.Seq {
+			r.read = spool.Cursor{Seq: c.Seq, At: c.At}
+		}
+	}
+	for id, n := range r.absent {
+		r.parked[id] = spool.Cursor{Seq: r.saved, RuleSeq: n, At: r.read.At}
+	}
+	r.closeReaders()
+	r.order, r.stalled, r.satisfied = nil, nil, 0
+	r.rules, r.absent = map[string]*ruleState{}, map[string]uint64{}
+	r.head = spool.NewReader(r.Dir, r.read.At)
+	r.Appended()
 }
 
 // lastLook reports whether there is more to read, while nobody can append.

@@ -132,6 +132,8 @@ func (d *desk) Run(context.Context, plan.Plan) ([]Selected, []string) {
 	return next, stopped
 }
 
+func (d *desk) Stop() { d.running = nil }
+
 func (d *desk) start(idle time.Duration) {
 	d.t.Helper()
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {

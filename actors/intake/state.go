@@ -23,13 +23,19 @@ type ruleState struct {
 	// behind counts the records on disk that wait for the rule and came in during
 	// this life.
 	behind int
-	// counted is the newest record in behind.
-	counted uint64
-	lastAck time.Time
+	// disk counts all records on disk that wait for the rule, from the number
+	// counting on; counted is the newest of them.
+	disk              int
+	counting, counted uint64
+	lastAck           time.Time
 	// resting: the rule waits before it tries its record again.
 	resting bool
 	// told is the number of waiting records the meter was last told.
-	told uint64
+	told      uint64
+	toldSince time.Time
+	// oldest is the number of the record that since belongs to.
+	oldest uint64
+	since  time.Time
 }
 
 // untold is no number of waiting records: the meter's, from a life before, may be
@@ -41,7 +47,6 @@ const untold = ^uint64(0)
 type handed struct {
 	seq, ruleSeq uint64
 	at           spool.Position
-	since        time.Time
 }
 
 // begin makes the state of a rule that joins with frame f: it goes on from its
@@ -53,6 +58,7 @@ func (r *run) begin(s Selected, f spool.Frame) *ruleState {
 		rs.at = c
 		if c.Seq < r.read.Seq {
 			rs.own = spool.NewReader(r.Dir, c.At)
+			rs.counting = r.read.Seq + 1
 			r.Appended() // nothing else may ever wake us for what it missed
 		}
 		return rs
@@ -93,7 +99,7 @@ func (rs *ruleState) park(r *run, changed bool) {
 		r.parked[rs.ID] = rs.cursor()
 		return
 	}
-	if waiting, _ := rs.waiting(); waiting > 0 {
+	if waiting, _ := rs.waiting(r); waiting > 0 {
 		r.Meter.Dropped(r.ctx, rs.ID, "rule_stopped", waiting)
 		r.gap(record.Gap{Reason: "rule_stopped", Rule: rs.ID}, waiting)
 		r.Meter.Waiting(r.ctx, rs.ID, 0, time.Time{})
@@ -108,7 +114,7 @@ func (rs *ruleState) offer(r *run, f spool.Frame) bool {
 		return false
 	}
 	r.Meter.Matched(r.ctx, rs.ID, ruleSeq)
-	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At, delivery.TimeOf(f.JSON)})
+	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At})
 	rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: ruleSeq, At: f.Next}
 	return true
 }
@@ -117,12 +123,29 @@ func (rs *ruleState) offer(r *run, f spool.Frame) bool {
 func (rs *ruleState) fallBehind(r *run, f spool.Frame) {
 	rs.at.At = f.At
 	rs.own = spool.NewReader(r.Dir, f.At)
-	rs.behind, rs.counted = 0, 0
-	if f.Seq > r.live {
-		rs.behind, rs.counted = 1, f.Seq
-	}
+	rs.behind, rs.disk, rs.counting = 0, 0, f.Seq
+	rs.count(r, f.Seq)
 	r.Meter.Spooled(r.ctx, rs.ID, f.Seq)
 	r.Log.Debug().Str("rule", rs.ID).Uint64("seq", f.Seq).Msg("rule falls behind")
+}
+
+// count counts a record that waits on disk.
+func (rs *ruleState) count(r *run, seq uint64) {
+	rs.counted = seq
+	rs.disk++
+	if seq > r.live {
+		rs.behind++
+	}
+}
+
+// uncount takes one off that no longer does.
+func (rs *ruleState) uncount(r *run, seq uint64) {
+	if seq >= rs.counting && rs.disk > 0 {
+		rs.disk--
+	}
+	if seq > r.live && rs.behind > 0 {
+		rs.behind--
+	}
 }
 
 // catchUp hands a rule that fell behind what it has room for, drops what is over
@@ -131,7 +154,12 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 	for range batch {
 		if rs.at.Seq >= r.read.Seq {
 			rs.own.Close()
-			rs.own, rs.behind = nil, 0
+			if rs.disk > 0 {
+				// The head has read them; since then they have gone.
+				r.Meter.Dropped(r.ctx, rs.ID, gapMissing, uint64(rs.disk))
+				r.gap(record.Gap{Reason: gapMissing, Rule: rs.ID}, uint64(rs.disk))
+			}
+			rs.own, rs.behind, rs.disk = nil, 0, 0
 			rs.at.At = r.read.At
 			return true, nil
 		}
@@ -173,9 +201,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 			rs.at.At = f.At
 			return moved, nil
 		}
-		if f.Seq > r.live && rs.behind > 0 {
-			rs.behind--
-		}
+		rs.uncount(r, f.Seq)
 		r.dirty, moved = true, true
 	}
 	r.Appended() // there may be more; let the mailbox have its turn
@@ -187,11 +213,22 @@ func (rs *ruleState) over() bool {
 	return rs.Cap > 0 && rs.behind > 0 && rs.behind+len(rs.out) > rs.Cap
 }
 
-// waiting is how many records wait for the rule, and since when.
-func (rs *ruleState) waiting() (uint64, time.Time) {
-	n := uint64(len(rs.out) + rs.behind)
+// waiting is how many records wait for the rule, and when the hook saw the
+// oldest of them.
+func (rs *ruleState) waiting(r *run) (uint64, time.Time) {
+	n := uint64(len(rs.out) + rs.disk)
+	seq, at := rs.at.Seq+1, rs.at.At
 	if len(rs.out) > 0 {
-		return n, rs.out[0].since
+		seq, at = rs.out[0].seq, rs.out[0].at
 	}
-	return n, time.Time{}
+	switch {
+	case n == 0:
+		return 0, time.Time{}
+	case seq != rs.oldest:
+		rs.oldest, rs.since = seq, time.Now()
+		if f, err := spool.ReadAt(r.Dir, at); err == nil {
+			rs.since = delivery.TimeOf(f.JSON)
+		}
+	}
+	return n, rs.since
 }
