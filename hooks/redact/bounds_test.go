@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Texts made to be slow: each is repeated to 48 KiB. What counts is work, not
+// Texts made to be slow: each is repeated to 24 KiB. What counts is work, not
 // time: bytes given to regular expressions, and bytes that matchers read.
 func TestWorkIsBounded(t *testing.T) {
 	m, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const size = 48 << 10
+	const size = 24 << 10
 	for _, unit := range []string{
 		`curl -H "x" `,
 		"-----BEGIN",

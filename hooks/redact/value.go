@@ -204,7 +204,7 @@ func dotted(v []byte) bool {
 		}
 		first = false
 	}
-	return dots > 0 && !first && digits*4 <= len(v)
+	return dots > 0 && !first && digits*3 <= len(v)
 }
 
 // constant reports whether v is a constant's name: WORDS_IN_CAPITALS.

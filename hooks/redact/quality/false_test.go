@@ -13,7 +13,7 @@ import (
 )
 
 // False marks on the Go standard library: ordinary files, without tests and
-// test data, one in four so that the race detector is done in seconds. The test
+// test data, one in eight so that the race detector is done in seconds. The test
 // key in it and the sample passwords in its comments count too.
 func TestQualityStandardLibrary(t *testing.T) {
 	m := masker(t)
@@ -31,7 +31,7 @@ func TestQualityStandardLibrary(t *testing.T) {
 		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		if files++; files%4 != 0 {
+		if files++; files%8 != 0 {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -59,7 +59,7 @@ func TestQualityStandardLibrary(t *testing.T) {
 // False marks on logs: none.
 func TestQualityLogs(t *testing.T) {
 	m := masker(t)
-	text := Logs(seed, 20000)
+	text := Logs(seed, 12000)
 	_, found := m.Text([]byte(text))
 	for _, f := range found[:min(len(found), 20)] {
 		line := strings.LastIndexByte(text[:f.Start], '\n') + 1
