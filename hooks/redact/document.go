@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -46,6 +47,7 @@ func (d *document) load(rec []byte) bool {
 	if len(rec) < 2 || rec[0] != '{' || rec[len(rec)-1] != '}' {
 		return false
 	}
+	d.text = slices.Grow(d.text, len(rec)+len(rec)/8)
 	depth := 0
 	for i := 0; i < len(rec); {
 		switch c := rec[i]; {
@@ -211,6 +213,10 @@ func (d *document) loadText(text []byte) {
 // printf. It reports false when there was none to undo.
 func (d *document) unescape(src []byte) bool {
 	d.reset()
+	if bytes.IndexByte(src, '\\') < 0 {
+		return false
+	}
+	d.text = slices.Grow(d.text, len(src))
 	i := 0
 	for i < len(src) {
 		n := bytes.IndexByte(src[i:], '\\')

@@ -214,7 +214,7 @@ func (m *Masker) allowed(secret []byte) bool {
 
 // maxKept bounds the buffers that a finished scan keeps for the next one, in
 // bytes of text.
-const maxKept = 1 << 20
+const maxKept = 4 << 20
 
 // release gives a scan back.
 func (m *Masker) release(s *scan) {
