@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"time"
 )
 
 // ErrWait is returned by Next when there is nothing more to read for now.
@@ -313,4 +315,17 @@ func Bytes(dir string) (int64, error) {
 		}
 	}
 	return sum, nil
+}
+
+// Quiet reports whether nothing was appended to a session for that long.
+func Quiet(dir string, while time.Duration) (bool, error) {
+	info, err := os.Stat(filepath.Join(dir, lockName))
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	age := time.Since(info.ModTime())
+	return age >= while || age < 0, nil // a clock that was set back says nothing
 }

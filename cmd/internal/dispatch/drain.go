@@ -1,9 +1,11 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -12,15 +14,15 @@ import (
 	"ways/cmd/internal/cli"
 	"ways/hooks/dirs"
 	"ways/hooks/launch"
-	"ways/hooks/spool"
 	"ways/metrics/counters"
 )
 
 const drainUsage = `Usage: ways sensors drain [--session ID]
 
-Delivers what sessions that ended have left undelivered. Each record is tried
-once more; what its consumer still does not accept stays for the next time. A
-dispatcher of any session does the same when it starts.
+Delivers what sessions that ended have left undelivered. The first record that a
+rule's consumer still does not accept stays for the next time, and so do the
+rule's records behind it. A dispatcher of any session does the same when it
+starts.
 
 Exits 1 when something is left undelivered.`
 
@@ -59,27 +61,34 @@ func Drain(env cli.Env, args []string) int {
 		return env.Fail("sensors drain", fmt.Errorf("another drain may be running: %w", err))
 	}
 	defer one.Close()
-	sessions, err := leftovers(d, *only, *adopt)
+	names, err := leftovers(d, *only, *adopt)
 	if err != nil {
 		return env.Fail("sensors drain", err)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	code := cli.OK
-	for _, id := range sessions {
-		left, err := drainOne(env, d, id)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			fmt.Fprintln(env.Stderr, "ways sensors drain: told to stop")
+			return cli.Failed
+		}
+		left, err := drainOne(env, d, name)
+		name = visible.Line(name)
 		switch {
 		case errors.Is(err, launch.ErrRunning):
-			fmt.Fprintf(env.Stdout, "%s: its own dispatcher is running\n", visible.Line(id))
+			fmt.Fprintf(env.Stdout, "%s: its own dispatcher is running\n", name)
 		case err != nil:
-			fmt.Fprintf(env.Stderr, "ways sensors drain: %s: %s\n", visible.Line(id), visible.Line(err.Error()))
+			fmt.Fprintf(env.Stderr, "ways sensors drain: %s: %s\n", name, visible.Line(err.Error()))
 			code = cli.Failed
 		case left > 0:
-			fmt.Fprintf(env.Stdout, "%s: %d records still undelivered\n", visible.Line(id), left)
+			fmt.Fprintf(env.Stdout, "%s: %d records still undelivered\n", name, left)
 			code = cli.Failed
 		default:
-			fmt.Fprintf(env.Stdout, "%s: drained\n", visible.Line(id))
+			fmt.Fprintf(env.Stdout, "%s: drained\n", name)
 		}
 	}
-	if len(sessions) == 0 {
+	if len(names) == 0 {
 		fmt.Fprintln(env.Stdout, "nothing is left undelivered")
 	}
 	return code
@@ -97,56 +106,53 @@ func oneDrain(d dirs.Dirs) (*os.File, error) {
 	return launch.TryLock(dir)
 }
 
-// leftovers lists the sessions to drain. For adoption the marked ones are
-// enough; a person who asks gets every spool looked at, also one whose hook died
-// before it could start a dispatcher.
+// settled is how long nothing was appended to a spool before it is taken for one
+// whose hook died.
+const settled = time.Minute
+
+// leftovers lists the sessions to drain, by the names of their directories: the
+// marked ones, and those whose hook died before it could start a dispatcher.
 func leftovers(d dirs.Dirs, only string, adopt bool) ([]string, error) {
 	if only != "" {
-		return []string{only}, nil
+		return []string{dirs.SessionName(only)}, nil
 	}
 	marked, err := pending(d)
-	if err != nil || adopt {
-		return marked, err
-	}
-	known := map[string]bool{}
-	for _, id := range marked {
-		known[dirs.SessionName(id)] = true
-	}
-	entries, err := os.ReadDir(d.Sessions())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		dir := filepath.Join(d.Sessions(), e.Name())
-		n, err := spool.Bytes(dir)
-		if err != nil || known[e.Name()] || (n == 0 && !spool.InboxWaiting(dir)) {
-			continue
-		}
-		id := e.Name()
-		if c, err := counters.NewStore(d.State).Of(e.Name()); err == nil && c.Session != "" {
-			id = c.Session
-		}
-		marked = append(marked, id)
+	var while time.Duration // a person who asks gets every spool
+	if adopt {
+		while = settled
 	}
-	return marked, nil
+	more, err := forgotten(d, while, marked)
+	return append(marked, more...), err
 }
 
 // drainOne runs a dispatcher over one session's spool in this process, until all
 // is delivered or every rule that has something left has been refused once. It
 // returns how many records are left.
-func drainOne(env cli.Env, d dirs.Dirs, session string) (uint64, error) {
-	dir := d.Session(session)
+func drainOne(env cli.Env, d dirs.Dirs, name string) (uint64, error) {
+	dir := filepath.Join(d.Sessions(), name)
 	if _, err := os.Stat(dir); err != nil {
-		return 0, errors.Join(fmt.Errorf("no such session has a spool: %w", err), clearPending(d, session))
+		err = fmt.Errorf("no such session has a spool: %w", err)
+		if gone := os.Remove(filepath.Join(d.State, pendingName, name)); gone != nil && !errors.Is(gone, os.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return 0, err
+	}
+	session, err := sessionOf(d, name)
+	if err != nil {
+		return 0, err
 	}
 	lock, err := launch.TryLock(dir)
 	if err != nil {
 		return 0, err
 	}
+	defer lock.Close() // released already, unless something failed
 	if err := run(env, d, session, lock, timing{idle: drainIdle}, sessionLog(d, session)); err != nil {
 		return 0, err
 	}
-	c, err := counters.NewStore(d.State).Of(dirs.SessionName(session))
+	c, err := counters.NewStore(d.State).Of(name)
 	if err != nil {
 		return 0, err
 	}
@@ -157,12 +163,12 @@ func drainOne(env cli.Env, d dirs.Dirs, session string) (uint64, error) {
 // adopt starts a process that drains what other sessions have left, unless there
 // is nothing.
 func adopt(env cli.Env, d dirs.Dirs, own string) error {
-	ids, err := pending(d)
+	names, err := leftovers(d, "", true)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if id == own || launch.Running(d.Session(id)) {
+	for _, name := range names {
+		if name == dirs.SessionName(own) || launch.Running(filepath.Join(d.Sessions(), name)) {
 			continue
 		}
 		self, err := env.Executable()

@@ -4,8 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
+	"ways/actors/delivery"
 	"ways/hooks/dirs"
+	"ways/hooks/spool"
+	"ways/metrics/counters"
 )
 
 // pendingName is the directory, in the state directory, with a file for each
@@ -18,13 +23,27 @@ func pendingPath(d dirs.Dirs, session string) string {
 	return filepath.Join(d.State, pendingName, dirs.SessionName(session))
 }
 
-// markPending notes that a session has something to deliver.
+// markPending notes that a session has something to deliver, also for after a
+// power cut.
 func markPending(d dirs.Dirs, session string) error {
 	path := pendingPath(d, session)
 	if err := dirs.MakePrivate(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(session), 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(session)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // clearPending notes that it has not.
@@ -36,19 +55,81 @@ func clearPending(d dirs.Dirs, session string) error {
 	return err
 }
 
-// pending lists the sessions that have something to deliver, by id.
+// pending lists the sessions that are marked as having something to deliver, by
+// the names of their directories. The lock of who drains lies there too; no
+// session's name has a dot.
 func pending(d dirs.Dirs) ([]string, error) {
-	dir := filepath.Join(d.State, pendingName)
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(filepath.Join(d.State, pendingName))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	var ids []string
+	var names []string
 	for _, e := range entries {
-		id, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err == nil && len(id) > 0 {
-			ids = append(ids, string(id))
+		if !strings.Contains(e.Name(), ".") && e.Type().IsRegular() {
+			names = append(names, e.Name())
 		}
 	}
-	return ids, err
+	return names, err
+}
+
+// forgotten lists the sessions with something in their spool and no mark: the
+// hook died before it could start a dispatcher. Spools that changed within the
+// last while are left to the hooks that are at work there.
+func forgotten(d dirs.Dirs, while time.Duration, marked []string) ([]string, error) {
+	known := map[string]bool{}
+	for _, name := range marked {
+		known[name] = true
+	}
+	entries, err := os.ReadDir(d.Sessions())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		dir := filepath.Join(d.Sessions(), e.Name())
+		if known[e.Name()] || !e.IsDir() {
+			continue
+		}
+		n, err := spool.Bytes(dir)
+		if err != nil || (n == 0 && !spool.InboxWaiting(dir)) {
+			continue
+		}
+		if quiet, err := spool.Quiet(dir, while); err == nil && quiet {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// errNoID is returned for a spool that does not say whose it is.
+var errNoID = errors.New("neither its mark, its counters nor its records say which session's it is")
+
+// sessionOf is the id of the session whose directory has that name: the name
+// itself, unless the id was not fit for one. Each place that may know the id is
+// believed only if the id leads back to the name.
+func sessionOf(d dirs.Dirs, name string) (string, error) {
+	if dirs.SessionName(name) == name {
+		return name, nil
+	}
+	if id, err := os.ReadFile(filepath.Join(d.State, pendingName, name)); err == nil && dirs.SessionName(string(id)) == name {
+		return string(id), nil
+	}
+	if s, err := counters.NewStore(d.State).Of(name); err == nil && dirs.SessionName(s.Session) == name {
+		return s.Session, nil
+	}
+	r := spool.NewReader(filepath.Join(d.Sessions(), name), spool.Position{})
+	defer r.Close()
+	for {
+		f, err := r.Next()
+		var damage *spool.Damage
+		switch {
+		case errors.As(err, &damage):
+		case err != nil:
+			return "", errNoID
+		default:
+			if id := delivery.StringField(f.JSON, "session"); dirs.SessionName(id) == name {
+				return id, nil
+			}
+		}
+	}
 }
