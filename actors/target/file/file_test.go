@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net"
 	"os"
@@ -376,9 +377,9 @@ func TestFragments(t *testing.T) {
 		{"whole, a foreign line behind", line(torn) + "foreign\n", nil, line(first) + line(torn) + "foreign\n" + line(next), ""},
 		{"foreign line glued on", line(torn)[:100] + "foreign\n", nil, line(first) + line(torn)[:100] + "foreign\n" + line(next), ""},
 		{"not how the entry begins", strings.ToUpper(line(torn)[:100]), nil, line(first) + strings.ToUpper(line(torn)[:100]) + "\n" + line(next), ""},
-		{"intent of another file", line(torn)[:100], func(i *intent) { i.Inode++ }, line(first) + line(torn)[:100] + "\n" + line(next), ""},
-		{"intent is done", line(torn)[:100], func(i *intent) { i.Writing = false }, line(first) + line(torn)[:100] + "\n" + line(next), ""},
-		{"log shorter than the intent", "", func(i *intent) { i.Begin += 50; i.End += 50 }, line(first) + line(next), ""},
+		{"intent of another file", line(torn)[:100], func(i *intent) { i.log.inode++ }, line(first) + line(torn)[:100] + "\n" + line(next), ""},
+		{"intent is done", line(torn)[:100], func(i *intent) { i.open = false }, line(first) + line(torn)[:100] + "\n" + line(next), ""},
+		{"log shorter than the intent", "", func(i *intent) { i.begin += 50 }, line(first) + line(next), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -386,12 +387,13 @@ func TestFragments(t *testing.T) {
 			deliver(t, to, first)
 			stat, err := os.Stat(f.log)
 			must(t, err)
-			i := intentFor(stat, stat.Size(), []byte(line(torn)), "hash")
-			i.OneLine = true
+			must(t, to.journal.load())
+			i := intentFor(to, torn, stat.Size())
 			if row.change != nil {
 				row.change(&i)
 			}
-			must(t, to.journal.write(i))
+			to.journal.intent = i
+			must(t, to.journal.store())
 			appendTo(t, f.log, row.left)
 
 			// Another process comes next.
@@ -412,15 +414,24 @@ func TestFragments(t *testing.T) {
 				t.Errorf("moved aside: %q, want %q", fragment, row.moved+"\n")
 			}
 			var said struct {
-				Offset, Bytes, Of int64
-				Delivery          string
+				Offset, Bytes, Of, Seq int64
 			}
 			must(t, json.Unmarshal([]byte(label), &said))
 			if said.Offset != int64(len(line(first))) || said.Bytes != int64(len(row.moved)) ||
-				said.Of != int64(len(line(torn))) || said.Delivery != "hash" {
+				said.Of != int64(len(line(torn))) || said.Seq != 2 {
 				t.Errorf("label = %s", label)
 			}
 		})
+	}
+}
+
+// intentFor is the intent of an append of d at begin.
+func intentFor(to *Target, d target.Dispatch, begin int64) intent {
+	entry := []byte(line(d))
+	return intent{
+		open: true, oneLine: true, known: true, log: to.logID, begin: begin, size: int64(len(entry)),
+		sum: crc32.Checksum(entry, to.journal.table), prefix: entry[:prefixSize],
+		writer: keyOf(d.Session, d.Rule), seq: d.Seq,
 	}
 }
 
@@ -431,13 +442,12 @@ func TestFragmentBehindAForeignLine(t *testing.T) {
 	to := f.target(t, plan.File{Path: f.log})
 	deliver(t, to, dispatch(1, "{}")) // leaves the journal open
 	must(t, os.Truncate(f.log, int64(len("foreign\n{\"v\""))))
-	i, ok := to.journal.read()
-	if !ok || i.Begin != int64(len("foreign")) {
-		t.Fatalf("intent = %+v, %v", i, ok)
+	if i := to.journal.intent; i.begin != int64(len("foreign")) || i.open {
+		t.Fatalf("intent = %+v", i)
 	}
-	i.Writing = true
-	must(t, to.journal.write(i))
-	deliver(t, to, dispatch(2, "{}"))
+	encodeMark(to.journal.buf[markAt:], 0, markNone, to.journal.table)
+	must(t, to.disk.writeAt(to.journal.file, to.journal.buf[markAt:], markAt))
+	deliver(t, f.target(t, plan.File{Path: f.log}), dispatch(2, "{}"))
 	if got, want := read(t, f.log), "foreign\n"+line(dispatch(2, "{}")); got != want {
 		t.Errorf("log = %q, want %q", got, want)
 	}
@@ -447,8 +457,8 @@ func TestDamagedJournalIsNoJournal(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"empty":     func([]byte) []byte { return nil },
 		"short":     func(b []byte) []byte { return b[:100] },
-		"a bit":     func(b []byte) []byte { b[20] ^= 1; return b },
-		"its sum":   func(b []byte) []byte { b[blockSize-2] ^= 1; return b },
+		"a bit":     func(b []byte) []byte { b[slotSize+20] ^= 1; return b },
+		"its sum":   func(b []byte) []byte { b[slotSize+sumAt] ^= 1; return b },
 		"NUL bytes": func(b []byte) []byte { return make([]byte, len(b)) },
 		"too long":  func(b []byte) []byte { return append(b, b...) },
 	} {
@@ -476,9 +486,10 @@ func TestTheSameDeliveryAgainIsNotWrittenAgain(t *testing.T) {
 		{"at once", nil, d, line(d)},
 		{"another attempt", nil, func() target.Dispatch { a := d; a.Attempt = 2; return a }(), line(d)},
 		{"a foreign line behind", func(t *testing.T, f *fixture) { appendTo(t, f.log, "foreign\n") }, d, line(d) + "foreign\n"},
-		{"another delivery, the same record", nil, func() target.Dispatch { a := d; a.ID = "other"; return a }(), line(d) + line(d)},
-		{"the log was moved", func(t *testing.T, f *fixture) { must(t, os.Rename(f.log, f.log+".1")) }, d, line(d)},
-		{"the log was cut", func(t *testing.T, f *fixture) { must(t, os.Truncate(f.log, 3)) }, d, "{\"v\n" + line(d)},
+		{"another session", nil, func() target.Dispatch { a := d; a.Session = "other"; return a }(), line(d) + line(d)},
+		{"another rule", nil, func() target.Dispatch { a := d; a.Rule = "s/other"; return a }(), line(d) + line(d)},
+		{"the log was moved", func(t *testing.T, f *fixture) { must(t, os.Rename(f.log, f.log+".1")) }, d, ""},
+		{"the log was cut", func(t *testing.T, f *fixture) { must(t, os.Truncate(f.log, 3)) }, d, "{\"v"},
 		{"no id", nil, func() target.Dispatch { a := d; a.ID = ""; return a }(), line(d) + line(d)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -575,7 +586,7 @@ func TestMovedAsideIsBounded(t *testing.T) {
 	to := f.target(t, plan.File{Path: f.log})
 	deliver(t, to, dispatch(1, "{}"))
 	for _, size := range []int{700_000, 200_000, 200_000, 3 << 20, 10} {
-		must(t, to.journal.moveAside(intent{End: 1 << 30}, []byte(strings.Repeat("x", size-1)+"y")))
+		must(t, to.journal.moveAside(&intent{size: 1 << 30}, []byte(strings.Repeat("x", size-1)+"y")))
 		moved := read(t, to.journal.path+".torn")
 		if len(moved) > tornLimit {
 			t.Fatalf("%d bytes are kept", len(moved))

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"ways/actors/target"
+	"ways/hooks/chain"
 )
 
 // The reasons for which a path is not written to. Each becomes a refusal.
@@ -20,70 +21,91 @@ var (
 	errHardLinked = errors.New("it has several hard links; make it a file of its own")
 )
 
-// openLog makes t.log the file that is at path now, and leaves it alone if it is
-// already. Nothing here blocks, whatever lies there.
-func (t *Target) openLog(path string) error {
-	there, err := os.Lstat(path)
+// unchanged reports whether the path still leads to the log that is open, and
+// notes its size.
+func (t *Target) unchanged() bool {
+	if t.log == nil {
+		return false
+	}
+	st, err := t.disk.lstat(t.given)
+	if err != nil || st.identity != t.logID || acceptable(st) != nil {
+		return false
+	}
+	t.size = st.size
+	return true
+}
+
+// openLog opens what is at the log's path now; create is os.O_CREATE to make it
+// when nothing is. Nothing here blocks, whatever lies there.
+func (t *Target) openLog(create int) error {
+	there, err := t.disk.lstat(t.path)
+	missing := errors.Is(err, fs.ErrNotExist)
 	if err == nil {
 		// Opening a device can do something, so look before.
 		if err := acceptable(there); err != nil {
 			return err
 		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	} else if !missing {
 		return err
 	}
 	if t.log != nil {
-		held, err := t.log.Stat()
-		if err == nil && there != nil && os.SameFile(held, there) {
-			return nil
-		}
 		_ = t.log.Close()
 		t.log = nil
 	}
 
-	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, err := t.disk.open(t.path, os.O_RDWR|os.O_APPEND|create|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
-	opened, err := f.Stat()
+	opened, err := t.disk.fstat(f)
 	if err == nil {
 		err = acceptable(opened)
 	}
-	if err == nil && there == nil && t.opts.Sync {
-		err = syncDir(filepath.Dir(path))
+	if err == nil && missing && t.opts.Sync {
+		err = t.syncDir(filepath.Dir(t.path))
 	}
 	if err != nil {
 		_ = f.Close()
 		return err
 	}
-	t.log = f
+	t.log, t.logID, t.size = f, opened.identity, opened.size
 	return nil
 }
 
-func acceptable(info fs.FileInfo) error {
-	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
+func acceptable(st stat) error {
+	switch st.kind {
+	case syscall.S_IFREG:
+	case syscall.S_IFLNK:
 		return errSymlink
-	case mode.IsDir():
+	case syscall.S_IFDIR:
 		return errDirectory
-	case !mode.IsRegular():
+	default:
 		return errNotRegular
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+	if st.links > 1 {
 		return errHardLinked
 	}
 	return nil
 }
 
 // syncDir makes a new name in dir last.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
+func (t *Target) syncDir(dir string) error {
+	f, err := t.disk.open(dir, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
+	err = t.disk.sync(f)
 	return errors.Join(err, f.Close())
+}
+
+// errJournal marks an error that is the journal's and not the log's.
+var errJournal = errors.New("its journal")
+
+func inJournal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errJournal, err)
 }
 
 func refused(reason string, err error) error {
@@ -97,6 +119,9 @@ func (t *Target) failure(ctx context.Context, what string, err error) error {
 	var inPath *fs.PathError
 	if errors.As(err, &inPath) {
 		words = fmt.Errorf("%s: %w", inPath.Op, inPath.Err)
+	}
+	if errors.Is(err, errJournal) {
+		words = fmt.Errorf("%w: %w", errJournal, words)
 	}
 	words = fmt.Errorf("file: %s: %w", what, words)
 
@@ -116,6 +141,7 @@ func (t *Target) failure(ctx context.Context, what string, err error) error {
 		{errDirectory, target.Refused, "is_directory"},
 		{errNotRegular, target.Refused, "not_regular"},
 		{errHardLinked, target.Refused, "hard_linked"},
+		{chain.ErrNotObject, target.Refused, "not_chainable"},
 		{syscall.ENOSPC, target.Failed, "disk_full"},
 		{syscall.EDQUOT, target.Failed, "disk_full"},
 		{syscall.EFBIG, target.Failed, "file_too_large"},

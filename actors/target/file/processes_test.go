@@ -73,6 +73,7 @@ func roleWrite(args []string) int {
 	filler := strings.Repeat(string(rune('a'+from%26)), size)
 	for n := from; n < from+count; n++ {
 		d := dispatch(n, `{"prompt":"`+filler+`"}`)
+		d.Session = args[2] // each process is the dispatcher of a session of its own
 		fmt.Println("w", n)
 		if err := to.Deliver(context.Background(), d); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -99,7 +100,9 @@ func roleLimited(args []string) int {
 		}
 	}
 	say := func(n int, size int) {
-		err := to.Deliver(context.Background(), dispatch(n, `{"prompt":"`+strings.Repeat("x", size)+`"}`))
+		d := dispatch(n, `{"prompt":"`+strings.Repeat("x", size)+`"}`)
+		d.Unordered = true
+		err := to.Deliver(context.Background(), d)
 		var e *target.Error
 		if errors.As(err, &e) {
 			fmt.Println(n, e.Kind, e.Reason)
@@ -189,14 +192,15 @@ func TestKilledWriters(t *testing.T) {
 		cmd := role(t.Context(), "write", f.opts.StateDir, f.log, strconv.Itoa(1+k*1000), "1000", "10000000")
 		out, err := cmd.StdoutPipe()
 		must(t, err)
-		stale, _ := to.journal.read()
+		must(t, to.journal.load())
+		stale := to.journal.generation
 		must(t, cmd.Start())
 		said := bufio.NewScanner(out)
 		for said.Scan() && said.Text() != fmt.Sprint("w ", 1+k*1000+k%2) {
 			note(said.Text(), delivered, pending)
 		}
 		note(said.Text(), delivered, pending)
-		awaitWrite(t, to, stale.Delivery, k%4 > 0)
+		awaitWrite(t, to, stale, k%4 > 0)
 		must(t, cmd.Process.Kill())
 		for said.Scan() {
 			note(said.Text(), delivered, pending)
@@ -204,7 +208,8 @@ func TestKilledWriters(t *testing.T) {
 		_ = cmd.Wait() // killed, as was meant
 		stat, err := to.log.Stat()
 		must(t, err)
-		if i, ok := to.journal.read(); ok && i.Writing && stat.Size() > i.Begin && stat.Size() < i.End {
+		must(t, to.journal.load())
+		if i := &to.journal.intent; i.open && stat.Size() > i.begin && stat.Size() < i.end() {
 			torn++
 		}
 	}
@@ -245,16 +250,17 @@ func note(said string, delivered, pending map[int]bool) {
 // awaitWrite returns when an append other than the stale one is under way: its
 // intent is open and, with begun, some of it is in the log. It looks without a pause, since a write takes
 // about a millisecond.
-func awaitWrite(t *testing.T, to *Target, stale string, begun bool) {
+func awaitWrite(t *testing.T, to *Target, stale uint64, begun bool) {
 	t.Helper()
 	for t.Context().Err() == nil {
-		i, ok := to.journal.read()
-		if !ok || !i.Writing || i.Delivery == stale {
+		must(t, to.journal.load())
+		i := to.journal.intent
+		if !i.open || to.journal.generation <= stale {
 			continue
 		}
 		stat, err := to.log.Stat()
 		must(t, err)
-		if !begun || stat.Size() > i.Begin {
+		if !begun || stat.Size() > i.begin {
 			return
 		}
 	}
@@ -267,6 +273,7 @@ func TestAKilledWritersWholeLineIsNotWrittenTwice(t *testing.T) {
 	cmd := role(t.Context(), "write", f.opts.StateDir, f.log, "5", "1", "1000")
 	must(t, cmd.Run())
 	again := dispatch(5, `{"prompt":"`+strings.Repeat("f", 1000)+`"}`)
+	again.Session = "5"
 	deliver(t, f.target(t, plan.File{Path: f.log}), again)
 	if seen := lines(t, f.log); len(seen) != 1 || seen[5] != 1 {
 		t.Errorf("records = %v, want record 5 once", seen)

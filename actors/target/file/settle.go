@@ -1,0 +1,277 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ways/hooks/chain"
+)
+
+const (
+	// readChunk is how much of a log is read at once, in bytes.
+	readChunk = 64 << 10
+	// lastChunk is how much of an unknown log's end is looked at for a link,
+	// before all of it is.
+	lastChunk = 1 << 20
+)
+
+// settle finds out what became of an append that nobody has reported about,
+// because its writer was killed. Afterwards t.journal says what the log holds.
+func (t *Target) settle() error {
+	j := &t.journal
+	if !j.intent.open {
+		return nil
+	}
+	i := &j.intent
+	log, size := t.log, t.size
+	if i.log != t.logID {
+		// The log was moved since: rotation keeps it beside the new one.
+		f, st, err := t.beside(i.log)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			j.settle(false)
+			return nil
+		}
+		defer f.Close()
+		log, size = f, st.size
+	}
+	written, err := t.holds(log, size, i)
+	if err != nil {
+		return err
+	}
+	if written {
+		if i.synced {
+			if err := t.disk.sync(log); err != nil {
+				return err
+			}
+		}
+		j.settle(true)
+		return nil
+	}
+	fragment, err := t.fragment(log, size, i)
+	if err != nil {
+		return err
+	}
+	if fragment != nil {
+		if err := j.moveAside(i, fragment); err != nil {
+			return err
+		}
+		if err := t.disk.truncate(log, i.begin); err != nil {
+			return err
+		}
+		if log == t.log {
+			t.size = i.begin
+		}
+	}
+	j.settle(false)
+	return nil
+}
+
+// beside looks for a file in the log's directory; nil when it is not there.
+func (t *Target) beside(id identity) (*os.File, stat, error) {
+	dir := filepath.Dir(t.path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, stat{}, err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if st, err := t.disk.lstat(path); err != nil || st.identity != id {
+			continue
+		}
+		f, err := t.disk.open(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil, stat{}, nil // whoever rotates it took it away
+		}
+		if err != nil {
+			return nil, stat{}, err
+		}
+		st, err := t.disk.fstat(f)
+		if err != nil || st.identity != id {
+			return nil, stat{}, errors.Join(err, f.Close())
+		}
+		return f, st, nil
+	}
+	return nil, stat{}, nil
+}
+
+// holds reports whether the whole entry of an intent is where it should be.
+func (t *Target) holds(log *os.File, size int64, i *intent) (bool, error) {
+	if size < i.end() {
+		return false, nil
+	}
+	var sum uint32
+	chunk := make([]byte, min(i.size, readChunk))
+	for at := i.begin; at < i.end(); {
+		n, err := t.disk.readAt(log, chunk[:min(int64(len(chunk)), i.end()-at)], at)
+		if n == 0 {
+			return false, err
+		}
+		sum = crc32.Update(sum, t.journal.table, chunk[:n])
+		at += int64(n)
+	}
+	return sum == i.sum, nil
+}
+
+// fragment returns what an intent's writer left of its entry when it was killed;
+// nil when there is no such fragment at the end of the log.
+func (t *Target) fragment(log *os.File, size int64, i *intent) ([]byte, error) {
+	if size <= i.begin || size >= i.end() {
+		return nil, nil
+	}
+	left := make([]byte, size-i.begin)
+	if _, err := t.disk.readAt(log, left, i.begin); err != nil {
+		return nil, err
+	}
+	n := min(len(left), len(i.prefix))
+	if !bytes.Equal(left[:n], i.prefix[:n]) {
+		return nil, nil
+	}
+	// Somebody who knows no lock has written behind the fragment; it is theirs
+	// to lose no more.
+	if i.oneLine && bytes.IndexByte(left[1:], '\n') >= 0 {
+		return nil, nil
+	}
+	return left, nil
+}
+
+// adopt takes up lines of ours that the journal knows nothing of: after a power
+// cut that the log outlasted and the journal did not, or when the state directory
+// was deleted. Foreign lines are passed over.
+func (t *Target) adopt() error {
+	j := &t.journal
+	from := int64(0)
+	if !j.fresh {
+		from = j.intent.end()
+		if t.logID != j.intent.log || t.size <= from {
+			return nil
+		}
+	} else if t.size == 0 || !t.opts.Chain {
+		return nil // without a chain nothing in an unknown log matters
+	} else {
+		from = max(0, t.size-lastChunk)
+	}
+	if err := t.adoptFrom(from); err != nil || !j.fresh || j.head.N > 0 || from == 0 {
+		return err
+	}
+	return t.adoptFrom(0)
+}
+
+func (t *Target) adoptFrom(from int64) error {
+	j := &t.journal
+	lines := bufio.NewReaderSize(io.NewSectionReader(reader{t.disk, t.log}, from, t.size-from), readChunk)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line = line[:len(line)-1]
+		if session, rule, seq, at := recordOf(line); !j.fresh && seq > 0 {
+			if w := keyOf(session, rule); !j.written(false, key{}, w, seq, at) {
+				j.remember(w, seq, at)
+			}
+		}
+		if l, ok := chain.Parse(line); ok && (l.Follows(j.head) || j.fresh && l.Whole()) {
+			if j.adoptedTo != j.head.N || j.adoptedTo == 0 {
+				j.adoptedFrom = l.N
+			}
+			j.head, j.adoptedTo = l.Head(), l.N
+		}
+	}
+}
+
+// reader is a file for a section reader.
+type reader struct {
+	disk disk
+	file *os.File
+}
+
+func (r reader) ReadAt(b []byte, at int64) (int, error) { return r.disk.readAt(r.file, b, at) }
+
+// recordOf reads whose a line is; seq is 0 when it is no record of ours.
+func recordOf(line []byte) (session, rule string, seq uint64, at int64) {
+	dec := jsontext.NewDecoder(bytes.NewReader(line), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
+		return "", "", 0, 0
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return "", "", 0, 0
+		}
+		field := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return "", "", 0, 0
+		}
+		switch field {
+		case "session", "rule":
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				return "", "", 0, 0
+			}
+			if field == "rule" {
+				rule = string(text)
+			} else {
+				session = string(text)
+			}
+		case "seq":
+			seq = parseNumber(value)
+		case "ts":
+			at = parseTime(bytes.Trim(value, `"`))
+		}
+	}
+	if session == "" || rule == "" {
+		return "", "", 0, 0
+	}
+	return session, rule, seq, at
+}
+
+func parseNumber(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' || n > 1<<59 {
+			return 0
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n
+}
+
+// parseTime reads a time; 0 when it is none.
+func parseTime(b []byte) int64 {
+	at, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return 0
+	}
+	return at.UnixNano()
+}
+
+// timeOf returns a record's time, which stands near its beginning; 0 when it has
+// none there.
+func timeOf(record []byte) int64 {
+	const near = 256
+	_, rest, ok := bytes.Cut(record[:min(len(record), near)], []byte(`"ts":"`))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 {
+		return 0
+	}
+	return parseTime(rest[:end])
+}
