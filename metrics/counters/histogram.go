@@ -1,7 +1,9 @@
 package counters
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -82,6 +84,19 @@ func (h Histogram) UpTo(power int) uint64 {
 		}
 	}
 	return n
+}
+
+// Quantile is the duration below which a share q of all lie, to within a bucket's
+// width; 0 when nothing was counted.
+func (h Histogram) Quantile(q float64) time.Duration {
+	var n uint64
+	for _, i := range slices.Sorted(maps.Keys(h.Buckets)) {
+		n += h.Buckets[i]
+		if float64(n) >= q*float64(h.Count) {
+			return time.Duration(math.Exp2(float64(i)/perOctave) * float64(time.Second))
+		}
+	}
+	return 0
 }
 
 // IsZero reports whether nothing was counted.

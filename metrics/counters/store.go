@@ -106,6 +106,12 @@ type File struct {
 	Session
 }
 
+// Owner is the name of the session's directory.
+func (f File) Owner() string {
+	owner, _, _ := cutName(f.Name)
+	return owner
+}
+
 // Sum is everything that was counted.
 type Sum struct {
 	// Counts are the totals and all files together. What waits and what is paused
