@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ways/hooks/dirs"
 	"ways/metrics/counters"
 )
 
@@ -110,8 +111,8 @@ func waitCounters(t *testing.T, s site, session string, ok func(*counters.Sessio
 	t.Helper()
 	var c *counters.Session
 	eventually(t, exitLimit, func() bool {
-		var err error
-		c, err = counters.Load(s.dirs.Session(session))
+		got, err := counters.NewStore(s.dirs.State).Of(dirs.SessionName(session))
+		c = &got
 		return err == nil && ok(c)
 	}, func() string { raw, _ := json.Marshal(c); return fmt.Sprintf("counters: %s; %s", raw, s.story()) })
 	return c
