@@ -157,6 +157,33 @@ func TestOrphansOfAnotherDispatchAreLeftAlone(t *testing.T) {
 	noProcessLeft(t)
 }
 
+// An orphan that cleared its environment could be of any dispatch under way: it
+// is gone when the last that was there when it began is over.
+func TestOrphansWithoutAnEnvironment(t *testing.T) {
+	up, cleared, last := newFIFO(t), newFIFO(t), newFIFO(t)
+	slow := make(chan error, 1)
+	go func() {
+		slow <- shell(t, fmt.Sprintf("echo up >%s; read x <%s; exit 0", up.path, last.path)).Deliver(t.Context(), dispatch(1, "{}"))
+	}()
+	if said := up.line(t); said != "up" {
+		t.Fatalf("the slow dispatch said %q", said)
+	}
+	quick := make(chan error, 1)
+	go func() {
+		script := fmt.Sprintf("setsid env -i /bin/sh -c 'echo $$ >%s; exec sleep 60' & read x <%s; exit 0", up.path, cleared.path)
+		quick <- shell(t, script).Deliver(t.Context(), dispatch(2, "{}"))
+	}()
+	orphan := number(t, up)
+	must(t, os.WriteFile(cleared.path, []byte("go\n"), 0))
+	wantOutcome(t, <-quick, "")
+	if p, err := stat(orphan); err != nil || p.state == 'Z' {
+		t.Errorf("an orphan that may be of the dispatch under way is gone: %v", err)
+	}
+	must(t, os.WriteFile(last.path, []byte("go\n"), 0))
+	wantOutcome(t, <-slow, "")
+	noProcessLeft(t)
+}
+
 // Children that somebody else in this process started are not touched.
 func TestOtherChildrenAreLeftAlone(t *testing.T) {
 	plain := exec.CommandContext(t.Context(), "sleep", "60")

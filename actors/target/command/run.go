@@ -95,7 +95,6 @@ func (r *run) do(ctx context.Context) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, err
 	}
-	started := time.Now()
 	proc, err := os.StartProcess(r.path, r.argv, &os.ProcAttr{Dir: r.dir, Env: r.env, Files: p.theirs, Sys: processAttributes()})
 	if err != nil {
 		p.close()
@@ -114,7 +113,7 @@ func (r *run) do(ctx context.Context) (syscall.WaitStatus, error) {
 		r.serve(p)
 	}()
 
-	g := group{leader: proc.Pid, delivery: r.delivery, started: started}
+	g := group{leader: proc.Pid, delivery: r.delivery}
 	ended := false
 	select {
 	case <-exited:

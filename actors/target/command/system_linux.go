@@ -45,7 +45,6 @@ func owner() string {
 type group struct {
 	leader   int
 	delivery string
-	started  time.Time
 	// seen are descendants that were alive when the group was killed, by number,
 	// with their start times.
 	seen map[int]uint64
@@ -83,7 +82,10 @@ func (g *group) sweepOnce() int {
 	if err != nil {
 		return 0
 	}
-	children, certain := adopted()
+	children, certain, whole := adopted()
+	if !whole {
+		found++ // look again
+	}
 	for _, pid := range children {
 		child, err := stat(pid)
 		if err != nil || pid == g.leader || child.parent != os.Getpid() || !g.owns(child, self, certain) {
@@ -115,19 +117,24 @@ func (g *group) owns(child, self process, certain bool) bool {
 		return g.delivery != "" && variable(env, markerID) == g.delivery
 	}
 	// It cleared its environment. It is an orphan of some command: nothing else
-	// here makes any in a session of its own but this program itself.
-	return left && !sameProgram(child.pid) && !child.before(g.started) && !othersRun(g)
+	// here makes any in a session or a group of its own but this program itself.
+	// If it may be another's, that one's sweep will find it.
+	return (left || certain && child.group != self.group) && child.start >= self.start &&
+		!sameProgram(child.pid) && !g.othersRunSince(child.start)
 }
 
-// othersRun reports whether this process runs commands of other dispatches, to
-// which an orphan without an environment could belong.
-func othersRun(g *group) bool {
+// othersRunSince reports whether this process runs a command of another dispatch
+// that began by start: one to which an orphan of that age could belong.
+func (g *group) othersRunSince(start uint64) bool {
 	for _, pid := range children() {
 		if pid == g.leader {
 			continue
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err == nil && variable(env, Marker) != "" && variable(env, markerID) != g.delivery {
+		if err != nil || variable(env, Marker) == "" || variable(env, markerID) == g.delivery {
+			continue
+		}
+		if p, err := stat(pid); err == nil && p.start <= start {
 			return true
 		}
 	}
@@ -151,14 +158,33 @@ func variable(env []byte, name string) string {
 
 // adopted returns the children that this process did not start: the kernel hands
 // orphans to a process's first thread, and commands are started from others.
-// Where it has no such list, all children are returned, and certain is false.
-func adopted() (list []int, certain bool) {
+// Where it has no such list, all children are returned, and certain is false. The
+// list is not whole when some may be missing from it.
+func adopted() (list []int, certain, whole bool) {
 	pid := strconv.Itoa(os.Getpid())
-	b, err := os.ReadFile("/proc/self/task/" + pid + "/children")
+	b, whole, err := childrenFile("/proc/self/task/" + pid + "/children")
 	if err != nil {
-		return children(), false
+		return children(), false, true
 	}
-	return numbers(b), true
+	return numbers(b), true, whole
+}
+
+// childrenFile reads a list of children. The kernel passes over some while others
+// before them in the list are reaped (proc_pid_task_children(5)); those would
+// still be in it then, so that two readings that are the same are whole.
+func childrenFile(path string) (list []byte, whole bool, err error) {
+	last, err := os.ReadFile(path)
+	for range 4 {
+		var b []byte
+		if err == nil {
+			b, err = os.ReadFile(path)
+		}
+		if err != nil || bytes.Equal(b, last) {
+			return last, true, err
+		}
+		last = b
+	}
+	return last, false, nil
 }
 
 // children returns all children of this process.
@@ -169,7 +195,7 @@ func childrenOf(parent int) []int {
 	if len(lists) > 0 {
 		var all []int
 		for _, list := range lists {
-			b, err := os.ReadFile(list)
+			b, _, err := childrenFile(list)
 			if err == nil {
 				all = append(all, numbers(b)...)
 			}
@@ -256,17 +282,6 @@ func stat(pid int) (process, error) {
 	}
 	p.start, err = strconv.ParseUint(fields[19], 10, 64)
 	return p, err
-}
-
-// before reports whether p began clearly before t. Ticks are 1/100 s in what the
-// kernel shows, whatever it counts in.
-func (p process) before(t time.Time) bool {
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return false
-	}
-	age := time.Duration(now.Nano()) - time.Duration(p.start)*(time.Second/100)
-	return age > time.Since(t)+50*time.Millisecond
 }
 
 // KillOrphans kills what the commands of a session's dead dispatchers left

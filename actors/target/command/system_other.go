@@ -24,7 +24,6 @@ func owner() string { return "" }
 type group struct {
 	leader   int
 	delivery string
-	started  time.Time
 }
 
 // kill ends the group, whose leader is alive or dead but not reaped.
