@@ -45,7 +45,8 @@ type Dispatcher struct {
 	Targets Targets
 	// Orphans, when set, ends what processes of this session that died had started.
 	Orphans func(ctx context.Context)
-	Masker  *redact.Masker
+	// Masker masks by the built-in rules; a plan's own come on top of them.
+	Masker *redact.Masker
 	// Dead keeps what at-least-once rules give up, MaxAge is when they do so for
 	// age alone.
 	Dead   rule.DeadLetters

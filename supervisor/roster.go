@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -34,6 +35,7 @@ type roster struct {
 	load     func(project string) (plan.Plan, uint64, error)
 	targets  Targets
 	masker   *redact.Masker
+	masking  plan.Masking // what masker masks beyond the built-in rules
 	watchdog *watchdog.Watchdog
 	meter    *meter.Meter
 	acks     delivery.Acks
@@ -55,9 +57,14 @@ func (r *roster) Load(project string) (plan.Plan, uint64, error) { return r.load
 
 // Run implements intake.Roster.
 func (r *roster) Run(ctx context.Context, p plan.Plan) ([]intake.Selected, []string) {
+	r.followMasking(p.Masking)
 	want := map[string][]byte{}
 	for _, rl := range p.Rules {
-		key, err := json.Marshal(rl)
+		// A change of what is masked is a change of every rule.
+		key, err := json.Marshal(struct {
+			plan.Rule
+			Masking plan.Masking
+		}{rl, r.masking})
 		if err == nil {
 			want[rl.ID] = key
 		}
@@ -87,6 +94,33 @@ func (r *roster) Run(ctx context.Context, p plan.Plan) ([]intake.Selected, []str
 		selected = append(selected, run.actor)
 	}
 	return selected, stopped
+}
+
+// followMasking makes the masker the one that a plan asks for.
+func (r *roster) followMasking(m plan.Masking) {
+	if reflect.DeepEqual(m, r.masking) {
+		return
+	}
+	masker, err := NewMasker(m)
+	if err != nil {
+		// A plan is checked before it is written; this one was made by another build.
+		r.log.Error().Err(err).Msg("redaction settings not usable; going on with those before")
+		return
+	}
+	r.masker, r.masking = masker, m
+}
+
+// NewMasker makes a masker of the built-in rules and what a plan adds. It takes
+// some milliseconds. The error is about a plan that was not checked.
+func NewMasker(m plan.Masking) (*redact.Masker, error) {
+	var opts redact.Options
+	for _, r := range m.Rules {
+		opts.Rules = append(opts.Rules, redact.Rule{Name: r.Name, Regex: r.Regex, Keywords: r.Keywords, MinEntropy: r.MinEntropy})
+	}
+	for _, a := range m.Allow {
+		opts.Allow = append(opts.Allow, redact.Allow{Literal: a.Literal, Regex: a.Regex})
+	}
+	return redact.New(opts)
 }
 
 // start makes a rule's actor run under a supervisor of its own.

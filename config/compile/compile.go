@@ -108,6 +108,7 @@ func Compile(env Env, project string) (Result, error) {
 		})
 	}
 	r.Problems = append(r.Problems, refuseUnsupported(r.Set)...)
+	r.Plan.Masking = r.Settings.Masking
 	for _, rule := range r.Set.Active() {
 		r.Plan.Rules = append(r.Plan.Rules, rule.Rule)
 	}

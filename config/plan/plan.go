@@ -52,6 +52,29 @@ type Plan struct {
 	// Project is the project root the plan was compiled for, as the client named it.
 	Project string `json:"project"`
 	Rules   []Rule `json:"rules"`
+	// Masking is what the user adds to the built-in masking rules. It is part of
+	// the plan, so that a running dispatcher follows a change of it.
+	Masking Masking `json:"masking,omitzero"`
+}
+
+// Masking is what config.yaml says below redaction, checked.
+type Masking struct {
+	Rules []MaskRule  `json:"rules,omitempty"`
+	Allow []MaskAllow `json:"allow,omitempty"`
+}
+
+// MaskRule is a secret of the user's own.
+type MaskRule struct {
+	Name       string   `json:"name"`
+	Regex      string   `json:"regex"`
+	Keywords   []string `json:"keywords"`
+	MinEntropy float64  `json:"min_entropy,omitempty"` // bits per byte
+}
+
+// MaskAllow is what is never masked: exactly one field is set.
+type MaskAllow struct {
+	Literal string `json:"literal,omitempty"`
+	Regex   string `json:"regex,omitempty"`
 }
 
 // Rule is one compiled rule. All fields are set: defaults were filled in.

@@ -196,5 +196,44 @@ func settingsKeys() []Key {
 			Short: "How old an undelivered record may grow.",
 			Long:  "A record of an `at_least_once` rule that its consumer has not accepted by then goes to the dead letters (`ways sensors dead`).",
 		},
+		{
+			Name: "redaction", Type: Group, Scope: user,
+			Short: "What the user adds to the built-in masking rules.",
+			Long:  "See [redaction.md](redaction.md#your-own-rules). An entry with a mistake is left out and reported; the built-in rules hold whatever stands here.",
+		},
+		{
+			Name: "redaction.rules", Type: Masks, Max: 64, Scope: user,
+			Short: "Secrets of your own.",
+			Long:  "What a rule's `regex` matches near one of its `keywords` is masked as `[REDACTED:<name>]`.",
+		},
+		{
+			Name: "redaction.rules[].name", Type: Name, Required: true, Scope: user,
+			Short: "The kind that stands in the placeholder.",
+		},
+		{
+			Name: "redaction.rules[].regex", Type: Text, Max: 1000, Required: true, Scope: user,
+			Short: "An RE2 expression.",
+			Long:  "Its first group, or the whole match when it has none, is what is masked. It must not match nothing.",
+		},
+		{
+			Name: "redaction.rules[].keywords", Type: Texts, Max: 16, Required: true, Scope: user,
+			Short: "Texts of which one stands within 512 bytes of every match.",
+			Long:  "Each of 2 to 64 bytes; case does not matter. Only around one of them is the expression run.",
+		},
+		{
+			Name: "redaction.rules[].min_entropy", Type: Number, Min: 0, Max: 8, Default: "0", Scope: user,
+			Short: "The least Shannon entropy of the secret, in bits per byte.",
+			Long:  "Words and repeated characters are below 3, random letters and digits mostly above 3.5.",
+		},
+		{
+			Name: "redaction.allow", Type: Allows, Max: 256, Scope: user,
+			Short: "What is never masked.",
+			Long:  "A text is allowed when the whole of what would be masked equals it. An entry that would allow whatever there is is refused.",
+		},
+		{
+			Name: "redaction.allow[].regex", Type: Text, Max: 1000, Scope: user,
+			Short: "An RE2 expression in place of a text.",
+			Long:  "It must match the whole of what would be masked: `{regex: \"ghp_0{4}[0-9a-z]+\"}`.",
+		},
 	}
 }

@@ -53,6 +53,8 @@ func writeKeys(b *strings.Builder, keys []Key) {
 		switch {
 		case k.EachFile:
 			b.WriteString("- Required in every file\n")
+		case k.Required && strings.HasPrefix(k.Parent(), "redaction."):
+			fmt.Fprintf(b, "- Required in every entry of `%s`\n", strings.TrimSuffix(k.Parent(), "[]"))
 		case k.Required && k.Parent() != "" && k.Parent() != "rules[]":
 			fmt.Fprintf(b, "- Required where there is a `%s`\n", strings.TrimPrefix(k.Parent(), "rules[]."))
 		case k.Required:
@@ -73,13 +75,13 @@ func (k Key) values() string {
 			quoted[i] = "`" + c + "`"
 		}
 		return strings.Join(quoted, " or ")
-	case Int, Duration:
+	case Int, Number, Duration:
 		return string(k.Type) + ", " + k.Range()
 	case Text:
 		return fmt.Sprintf("text, at most %d bytes", k.Max)
 	case Rules:
 		return fmt.Sprintf("list of rules, at most %d", k.Max)
-	case Texts, Pairs, Dirs, Sections:
+	case Texts, Pairs, Dirs, Sections, Masks, Allows:
 		return fmt.Sprintf("%s, at most %d", k.Type, k.Max)
 	case Where:
 		return fmt.Sprintf("condition, at most %d paths", k.Max)

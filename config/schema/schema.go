@@ -34,6 +34,11 @@ const (
 	Pairs    Type = "map of text"      // names to text, order kept
 	Where    Type = "condition"        // paths to values or operators
 	Dirs     Type = "list of directories"
+	Number   Type = "decimal number" // as 3 or 3.5
+	// Masks is a sequence of groups, each a masking rule with a name.
+	Masks Type = "list of masking rules"
+	// Allows is a sequence of texts, and of groups with one text each.
+	Allows Type = "list of text or regex"
 )
 
 // Key is one row of the table.
@@ -43,7 +48,7 @@ type Key struct {
 	Type Type
 	// Choices are a Choice's values.
 	Choices []string
-	// Min and Max bound an Int (as it is) or a Duration (in nanoseconds), and
+	// Min and Max bound an Int or Number (as it is) or a Duration (in nanoseconds), and
 	// Max a text's length in bytes, a list's or map's number of items. 0 is no bound.
 	Min, Max int64
 	// Required says that the key must be set, in some layer; a key of a group
@@ -138,6 +143,7 @@ type Value struct {
 	Text     string // as written, for every type
 	Bool     bool
 	Int      int64
+	Float    float64
 	Duration time.Duration
 }
 
@@ -155,7 +161,7 @@ func (e *ValueError) Error() string {
 }
 
 // Parse checks text as the value of a key of a scalar type: Text, Name, Bool,
-// Int, Duration or Choice. The error is a *ValueError.
+// Int, Number, Duration or Choice. The error is a *ValueError.
 func (k Key) Parse(text string) (Value, error) {
 	v := Value{Text: text}
 	switch k.Type {
@@ -176,6 +182,15 @@ func (k Key) Parse(text string) (Value, error) {
 			return v, &ValueError{fmt.Sprintf("%d is outside %s", n, k.Range()), ""}
 		}
 		v.Int = n
+	case Number:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || strings.Trim(text, "0123456789.") != "" {
+			return v, &ValueError{fmt.Sprintf("%q is no decimal number", text), "write digits, such as 3 or 3.5"}
+		}
+		if n < float64(k.Min) || n > float64(k.Max) {
+			return v, &ValueError{fmt.Sprintf("%s is outside %s", text, k.Range()), ""}
+		}
+		v.Float = n
 	case Duration:
 		return k.parseDuration(text)
 	case Choice:
@@ -236,7 +251,7 @@ func (k Key) example() string {
 	return strconv.FormatInt(max(k.Min, 1), 10)
 }
 
-// Range says in words what an Int or Duration is bounded by.
+// Range says in words what an Int, Number or Duration is bounded by.
 func (k Key) Range() string {
 	if k.Type == Duration {
 		return shortDuration(k.Min) + " to " + shortDuration(k.Max)

@@ -29,14 +29,14 @@ func TestTablesAreWhole(t *testing.T) {
 				t.Errorf("%s: no layer may set it", k.Name)
 			}
 			if parent := strings.TrimSuffix(k.Parent(), "[]"); parent != "" {
-				if p, ok := seen[parent]; !ok || p.Type != Group && p.Type != Rules {
+				if p, ok := seen[parent]; !ok || p.Type != Group && p.Type != Rules && p.Type != Masks && p.Type != Allows {
 					t.Errorf("%s: its parent does not stand before it", k.Name)
 				}
 			}
 			if (k.Type == Choice) != (len(k.Choices) > 0) {
 				t.Errorf("%s: a choice and only a choice has choices", k.Name)
 			}
-			if (k.Type == Int || k.Type == Duration) && (k.Max == 0 || k.Min > k.Max) {
+			if (k.Type == Int || k.Type == Number || k.Type == Duration) && (k.Max == 0 || k.Min > k.Max) {
 				t.Errorf("%s: range %d to %d", k.Name, k.Min, k.Max)
 			}
 			if k.Default != "" {

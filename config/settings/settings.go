@@ -1,7 +1,8 @@
 // Package settings reads the user's config.yaml: which projects' own sensor
-// files are trusted, and how the spool syncs. The file is shared with other parts
+// files are trusted, how the spool syncs, and what is masked beyond the built-in
+// rules. The file is shared with other parts
 // of ways and other programs, so keys that are not in the table are let be, except
-// below `ways` and `spool`.
+// below `ways`, `spool` and `redaction`.
 package settings
 
 import (
@@ -15,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"ways/config/files"
+	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/schema"
 	"ways/config/yamlfile"
@@ -32,6 +34,9 @@ type Settings struct {
 	// MaxAge is how old an undelivered record of an at-least-once rule may grow
 	// before it goes to the dead letters.
 	MaxAge time.Duration
+	// Masking is what the user adds to the built-in masking rules, entries with
+	// a mistake left out.
+	Masking plan.Masking
 	// Home is what a leading ~/ stands for; empty when there is none.
 	Home string
 }
@@ -134,6 +139,10 @@ func (r *reader) group(n *yaml.Node, parent string) {
 			r.group(pair.Value, name)
 		case schema.Dirs:
 			r.dirs(key, pair.Value)
+		case schema.Masks:
+			r.masks(key, pair.Value)
+		case schema.Allows:
+			r.allows(key, pair.Value)
 		default:
 			text, fault := yamlfile.Scalar(pair.Value)
 			if fault == nil {

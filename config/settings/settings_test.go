@@ -196,7 +196,7 @@ func TestLoad(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"", "ways: {project_sensors: [~/a]}\n", "spool: {sync: always}\n", "ways:\n", "ways: [\n", "ways: &a {x: *a}\n", "ways.project_sensors: [/a]\n",
+		"redaction: {rules: [{name: a, regex: b, keywords: [bb], min_entropy: 1}], allow: [a, {regex: b}]}\n", "", "ways: {project_sensors: [~/a]}\n", "spool: {sync: always}\n", "ways:\n", "ways: [\n", "ways: &a {x: *a}\n", "ways.project_sensors: [/a]\n",
 	} {
 		f.Add([]byte(seed))
 	}

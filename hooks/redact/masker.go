@@ -109,18 +109,15 @@ func New(opts Options) (*Masker, error) {
 		m.kinds[own.id] = true
 	}
 	for i, a := range opts.Allow {
-		switch {
-		case (a.Literal == "") == (a.Regex == ""):
-			return nil, fmt.Errorf("%w: allow entry %d: give a literal or a regex", ErrBadRule, i+1)
-		case a.Literal != "":
-			m.allow[a.Literal] = true
-		default:
-			re, err := regexp.Compile(`^(?:` + a.Regex + `)$`)
-			if err != nil {
-				return nil, fmt.Errorf("%w: allow entry %d: %w", ErrBadRule, i+1, err)
-			}
-			m.allowRe = append(m.allowRe, re)
+		re, err := a.compile()
+		if err != nil {
+			return nil, fmt.Errorf("%w: allow entry %d: %w", ErrBadRule, i+1, err)
 		}
+		if re == nil {
+			m.allow[a.Literal] = true
+			continue
+		}
+		m.allowRe = append(m.allowRe, re)
 	}
 	m.compiled = make([]lazy, len(m.rules))
 
@@ -163,15 +160,52 @@ func New(opts Options) (*Masker, error) {
 	return m, nil
 }
 
+// Check says what is wrong with a rule, as New would.
+func (r Rule) Check() error {
+	_, err := r.compile()
+	return err
+}
+
+// Check says what is wrong with an entry, as New would.
+func (a Allow) Check() error {
+	_, err := a.compile()
+	return err
+}
+
+// compile returns an entry's expression, nil for a literal.
+func (a Allow) compile() (*regexp.Regexp, error) {
+	if (a.Literal == "") == (a.Regex == "") {
+		return nil, errors.New("give a literal or a regex")
+	}
+	if a.Literal != "" {
+		return nil, nil
+	}
+	if _, err := regexp.Compile(a.Regex); err != nil {
+		return nil, fmt.Errorf("regex: %w", err)
+	}
+	re, err := regexp.Compile(`^(?:` + a.Regex + `)$`)
+	if err != nil {
+		return nil, fmt.Errorf("regex: %w", err)
+	}
+	// What allows two secrets that have nothing in common would turn masking off.
+	if re.MatchString("ghp_0Aa1Bb2Cc3Dd4Ee5Ff6Gg7Hh8Ii9Jj0Kk1Ll") && re.MatchString("correct horse, battery staple!") {
+		return nil, errors.New("regex: it allows whatever there is; name the beginning or the length of what is no secret")
+	}
+	return re, nil
+}
+
 func (r Rule) compile() (rule, error) {
 	if r.Name == "" || len(r.Name) > 64 || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return rule{}, errors.New("name: want lower case letters, digits and dashes, at most 64")
 	}
-	if _, err := regexp.Compile(r.Regex); err != nil {
+	re, err := regexp.Compile(r.Regex)
+	switch {
+	case err != nil:
 		return rule{}, fmt.Errorf("regex: %w", err)
-	}
-	if r.Regex == "" {
+	case r.Regex == "":
 		return rule{}, errors.New("regex: missing")
+	case re.MatchString(""):
+		return rule{}, errors.New("regex: it matches nothing at all, the empty text")
 	}
 	if len(r.Keywords) == 0 {
 		return rule{}, errors.New("keywords: give at least one text that every match contains")

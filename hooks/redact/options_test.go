@@ -52,7 +52,7 @@ func TestBadOptions(t *testing.T) {
 		{"second rule", redact.Options{Rules: []redact.Rule{{Name: "a", Regex: "aa", Keywords: []string{"aa"}}, {Name: "b"}}}, `rule 2 ("b")`},
 		{"empty allow", redact.Options{Allow: []redact.Allow{{}}}, `allow entry 1: give`},
 		{"both in allow", redact.Options{Allow: []redact.Allow{{Literal: "a", Regex: "b"}}}, `allow entry 1: give`},
-		{"bad allow", redact.Options{Allow: []redact.Allow{{Regex: "["}}}, `allow entry 1: error parsing`},
+		{"bad allow", redact.Options{Allow: []redact.Allow{{Regex: "["}}}, `allow entry 1: regex: error parsing`},
 	} {
 		_, err := redact.New(tt.opts)
 		if !errors.Is(err, redact.ErrBadRule) || !strings.Contains(err.Error(), tt.want) {

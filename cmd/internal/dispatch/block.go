@@ -16,7 +16,6 @@ import (
 	"ways/config/files"
 	"ways/config/publish"
 	"ways/hooks/dirs"
-	"ways/hooks/redact"
 	"ways/hooks/spool"
 	"ways/hooks/ticket"
 	"ways/supervisor"
@@ -65,11 +64,11 @@ func block(env cli.Env, d dirs.Dirs, session, project string, records []supervis
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
-	masker, err := redact.New(redact.Options{})
+	p, _, err := publish.Load(d, files.NewReader(), project)
 	if err != nil {
 		return err
 	}
-	p, _, err := publish.Load(d, files.NewReader(), project)
+	masker, err := supervisor.NewMasker(p.Masking)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"ways/config/publish"
 	"ways/hooks/dirs"
 	"ways/hooks/redact"
+	"ways/supervisor"
 )
 
 // Sender sends single records through rules' real masks, timeouts and targets,
@@ -34,7 +35,7 @@ func NewSender(env cli.Env, project string) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	masker, err := redact.New(redact.Options{})
+	masker, err := supervisor.NewMasker(p.Masking)
 	if err != nil {
 		return nil, err
 	}

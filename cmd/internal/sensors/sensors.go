@@ -34,6 +34,7 @@ func Verbs() []cli.Verb {
 		{Name: "list", Short: "every sensor and rule, and whether it runs", Run: list},
 		{Name: "show", Short: "one sensor's values, and which file set each", Run: show},
 		{Name: "lint", Short: "what is wrong with sensor files, or worth knowing", Run: lint},
+		{Name: "redact", Short: "what masking would do to a text", Run: redactText},
 		{Name: "copy", Short: "make a sensor of your own from another", Run: copySensor},
 		{Name: "enable", Short: "turn a sensor of yours on", Run: func(e cli.Env, a []string) int { return toggle(e, a, true) }},
 		{Name: "disable", Short: "turn a sensor of yours off", Run: func(e cli.Env, a []string) int { return toggle(e, a, false) }},
