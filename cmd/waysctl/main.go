@@ -9,6 +9,7 @@ import (
 	"ways/cmd/internal/cli"
 	"ways/cmd/internal/dead"
 	"ways/cmd/internal/dispatch"
+	"ways/cmd/internal/logs"
 	"ways/cmd/internal/metrics"
 	"ways/cmd/internal/reconcile"
 	"ways/cmd/internal/sensors"
@@ -35,6 +36,7 @@ func verbs() []cli.Verb {
 			return cli.Dispatch(env, "ways sensors", sensors.About, append(sensors.Verbs(), dispatch.Verb(), dispatch.DrainVerb(), dispatch.BlockVerb(), dead.Verb()), args)
 		}},
 		{Name: "status", Short: "what runs, what waits, what went wrong", Run: status.Run},
+		{Name: "logs", Short: "all sessions' logs in the order of time", Run: logs.Run},
 		{Name: "metrics", Short: "what was counted, for Prometheus: print it, or serve it", Run: metrics.Run},
 		{Name: "hook", Run: hook},
 		{Name: "version", Short: "print the version", Run: printVersion},

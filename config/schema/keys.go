@@ -197,6 +197,15 @@ func settingsKeys() []Key {
 			Long:  "A record of an `at_least_once` rule that its consumer has not accepted by then goes to the dead letters (`ways sensors dead`).",
 		},
 		{
+			Name: "log", Type: Group, Scope: user,
+			Short: "Settings of the logs.",
+		},
+		{
+			Name: "log.level", Type: Choice, Choices: []string{"trace", "debug", "info", "warn", "error"}, Default: "info", Scope: user,
+			Short: "What dispatchers and blocking rules write to their logs.",
+			Long:  "Lines of this level and above; see `ways logs`. A dispatcher reads it when it starts. The environment variable `WAYS_LOG_LEVEL` goes before it.",
+		},
+		{
 			Name: "redaction", Type: Group, Scope: user,
 			Short: "What the user adds to the built-in masking rules.",
 			Long:  "See [redaction.md](redaction.md#your-own-rules). An entry with a mistake is left out and reported; the built-in rules hold whatever stands here.",

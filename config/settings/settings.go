@@ -31,6 +31,8 @@ type Settings struct {
 	ProjectSensors []string
 	// SpoolSync is "never" or "always".
 	SpoolSync string
+	// LogLevel is the least level that is written to logs, as zerolog names it.
+	LogLevel string
 	// MaxAge is how old an undelivered record of an at-least-once rule may grow
 	// before it goes to the dead letters.
 	MaxAge time.Duration
@@ -163,6 +165,8 @@ func (r *reader) set(name string, v schema.Value) {
 	switch name {
 	case "spool.sync":
 		r.s.SpoolSync = v.Text
+	case "log.level":
+		r.s.LogLevel = v.Text
 	case "spool.max_age":
 		r.s.MaxAge = v.Duration
 	}

@@ -215,3 +215,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestLogLevel(t *testing.T) {
+	for text, want := range map[string]string{"": "info", "log: {level: debug}\n": "debug", "log: {level: loud}\n": "info", "log:\n": "info"} {
+		s, problems := Parse("/c/config.yaml", "/home/u", []byte(text))
+		if s.LogLevel != want || (len(problems) > 0) != strings.Contains(text, "loud") {
+			t.Errorf("%q: %q, %v", text, s.LogLevel, problems)
+		}
+	}
+}

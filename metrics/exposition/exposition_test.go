@@ -194,7 +194,7 @@ func TestFormats(t *testing.T) {
 		if f.GetName() == "ways_dispatch_duration_seconds" {
 			h := f.GetMetric()[0].GetHistogram()
 			// 3 ms lies in (2^(-67/8), 2^(-66/8)]... as bucket -67 of schema 3.
-			if h.GetSchema() != 3 || len(h.GetPositiveSpan()) != 1 || h.GetPositiveSpan()[0].GetOffset() != -67 || len(h.GetBucket()) != 21 {
+			if h.GetSchema() != 3 || len(h.GetPositiveSpan()) != 1 || h.GetPositiveSpan()[0].GetOffset() != -67 || len(h.GetBucket()) != 24 {
 				t.Errorf("histogram is %v", h)
 			}
 		}

@@ -283,10 +283,10 @@ func idOf(id string) [2]string {
 	return [2]string{label(sensor), label(rule)}
 }
 
-// Classic buckets have their bounds at powers of two of a second, from 1/1024 s
+// Classic buckets have their bounds at powers of two of a second, from 1/8192 s
 // to 1024 s: there they can be read off the native ones exactly.
 const (
-	lowestBound  = -10
+	lowestBound  = -13
 	highestBound = 10
 )
 

@@ -10,11 +10,12 @@ import (
 	"syscall"
 
 	"github.com/rs/zerolog"
-	"gopkg.in/natefinch/lumberjack.v2"
 
 	"ways/cmd/internal/cli"
+	"ways/cmd/internal/logfile"
 	"ways/config/files"
 	"ways/config/publish"
+	"ways/config/settings"
 	"ways/hooks/dirs"
 	"ways/hooks/spool"
 	"ways/hooks/ticket"
@@ -47,8 +48,9 @@ func Block(env cli.Env, args []string) int {
 		return cli.OK
 	}
 	dir := d.Session(*session)
-	log := zerolog.New(&lumberjack.Logger{Filename: filepath.Join(dir, BlockLogName), MaxSize: 1, MaxBackups: 1}).
-		With().Timestamp().Str("session", *session).Uint64("seq", *first).Int("pid", os.Getpid()).Logger()
+	conf, _, _ := settings.Load(files.NewReader(), d.Settings(), d.Home)
+	to := logfile.File{Path: filepath.Join(dir, BlockLogName), Megabytes: 1, Backups: 1}
+	log := to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", *session).Uint64("seq", *first).Int("pid", os.Getpid()).Logger()
 	records, err := claimed(dir, *first, spool.Position{Segment: *segment, Offset: *offset}, *fds)
 	if err == nil {
 		err = block(env, d, *session, *project, records, log)

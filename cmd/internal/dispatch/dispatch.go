@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"gopkg.in/natefinch/lumberjack.v2"
 
 	"ways/actors/deadletter"
 	"ways/actors/target"
@@ -22,6 +21,7 @@ import (
 	"ways/actors/target/file"
 	"ways/actors/target/http"
 	"ways/cmd/internal/cli"
+	"ways/cmd/internal/logfile"
 	"ways/config/files"
 	"ways/config/plan"
 	"ways/config/publish"
@@ -77,7 +77,7 @@ func Run(env cli.Env, args []string) int {
 	if err != nil {
 		return env.Fail("sensors dispatch", err)
 	}
-	log := sessionLog(d, *session)
+	log := sessionLog(env, d, *session)
 	if err := adopt(env, d, *session); err != nil {
 		log.Error().Err(err).Msg("what other sessions left undelivered is not adopted")
 	}
@@ -89,10 +89,10 @@ func Run(env cli.Env, args []string) int {
 }
 
 // sessionLog is the log of a session's dispatcher.
-func sessionLog(d dirs.Dirs, session string) zerolog.Logger {
-	return zerolog.New(&lumberjack.Logger{
-		Filename: filepath.Join(d.Session(session), LogName), MaxSize: 5, MaxBackups: 2,
-	}).With().Timestamp().Str("session", session).Int("pid", os.Getpid()).Logger()
+func sessionLog(env cli.Env, d dirs.Dirs, session string) zerolog.Logger {
+	conf, _, _ := settings.Load(files.NewReader(), d.Settings(), d.Home)
+	to := logfile.File{Path: filepath.Join(d.Session(session), LogName), Megabytes: 5, Backups: 2}
+	return to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", session).Int("pid", os.Getpid()).Logger()
 }
 
 // Linger is how long a dispatcher stays for records that wait for another try
