@@ -671,16 +671,20 @@ func (r *run) leave() (bool, error) {
 	}
 	reason := "idle"
 	if drained {
-		if _, err := held.Clear(r.Dir); err != nil {
-			return false, err
-		}
-		r.settleAt(spool.Position{Segment: r.read.Seq + 1})
+		r.settleAt(r.settled())
 	} else {
 		reason = "undelivered"
 		r.dirty = true
 	}
 	if err := r.save(); err != nil {
 		return false, err
+	}
+	if drained {
+		// Behind the save: a dispatcher killed in between must not find cursors
+		// that are in front of records it no longer has.
+		if _, err := held.Clear(r.Dir); err != nil {
+			return false, err
+		}
 	}
 	// Said before it is certain: once the lock is given up, the session's files
 	// may be another dispatcher's.
@@ -756,6 +760,17 @@ func (r *run) lastLook(held *spool.Locked) (more bool, err error) {
 		r.head = spool.NewReader(r.Dir, r.read.At)
 		return err == nil, err
 	}
+}
+
+// settled is where the next record is looked for, whether or not the segments go
+// after the cursors are saved: as long as they are there, writers append to the
+// last one. A segment without a record is named as the next one will be, and
+// begun anew.
+func (r *run) settled() spool.Position {
+	if at := r.read.At; at.Segment <= r.read.Seq {
+		return at
+	}
+	return spool.Position{Segment: r.read.Seq + 1}
 }
 
 // settleAt puts every position at one place.
