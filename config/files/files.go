@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"syscall"
 )
 
@@ -146,19 +147,19 @@ func (r Reader) safe(path string, info fs.FileInfo) error {
 	if !ok {
 		return fmt.Errorf("%s: its owner is unknown: %w", path, ErrUnsafe)
 	}
-	return Safe(path, info.Mode(), stat.Uid, r.User)
+	return safe(path, info.Mode(), stat.Uid, stat.Gid, r.User, r.ownGroup)
 }
 
-// Safe reports whether a file or directory with this mode and owner can have
+// safe reports whether a file or directory with this mode and owner can have
 // been changed by user and root alone; the error wraps ErrUnsafe and says what to
-// do. A directory with the sticky bit lets others only add to it, which is
+// do. A group that own says is the user's alone may write. A directory with the sticky bit lets others only add to it, which is
 // refused all the same: a file added there would be a sensor.
-func Safe(path string, mode fs.FileMode, owner, user uint32) error {
+func safe(path string, mode fs.FileMode, owner, gid, user uint32, own func(uint32) bool) error {
 	if owner != user && owner != 0 {
 		return fmt.Errorf("%s belongs to user %d, not to you (%d) or root: %w; if you trust it, run: chown %d '%s'",
 			path, owner, user, ErrUnsafe, user, path)
 	}
-	if writers := mode.Perm() & 0o022; writers != 0 {
+	if writers := mode.Perm() & 0o022; writers&0o002 != 0 || writers != 0 && !own(gid) {
 		who := "its group"
 		if writers&0o002 != 0 {
 			who = "everybody"
@@ -190,6 +191,22 @@ func (r Reader) safeLink(path string) error {
 		return fmt.Errorf("%s leads to %s: %w", path, real, err)
 	}
 	return nil
+}
+
+// About returns an error's text without the path that it begins with, for a
+// message that stands behind the path.
+func About(path string, err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) && pathErr.Path == path && pathErr.Error() == err.Error() {
+		return "cannot be read: " + pathErr.Err.Error()
+	}
+	text := err.Error()
+	for _, between := range []string{": ", " "} {
+		if rest, ok := strings.CutPrefix(text, path+between); ok {
+			return rest
+		}
+	}
+	return text
 }
 
 func kindOf(mode fs.FileMode) string {

@@ -113,7 +113,7 @@ func (l *loader) dir(layer plan.Layer, path string) {
 	l.set.Inputs = append(l.set.Inputs, files.Input{Path: path, Kind: files.Directory, Info: dir.Info})
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			l.problem(problem.Error, path, "", err.Error(), "")
+			l.problem(problem.Error, path, "", files.About(path, err), "")
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func (l *loader) file(layer plan.Layer, path, name string) {
 	if err != nil {
 		// The sensor is taken out in all layers: the file was meant to change it.
 		d := &document{source: source, name: name, broken: true}
-		d.problems = []Problem{{File: path, Sensor: name, Message: err.Error(), Severity: problem.Error}}
+		d.problems = []Problem{{File: path, Sensor: name, Message: files.About(path, err), Severity: problem.Error}}
 		l.add(d)
 		return
 	}

@@ -56,7 +56,7 @@ func Load(reader files.Reader, path, home string) (Settings, []problem.Problem, 
 	if err != nil {
 		s, _ := Parse(path, home, nil)
 		return s, []problem.Problem{{
-			File: path, Message: err.Error(), Suggestion: "until then no project is trusted", Severity: problem.Error,
+			File: path, Message: files.About(path, err), Suggestion: "until then no project is trusted", Severity: problem.Error,
 		}}, input
 	}
 	s, problems := Parse(path, home, file.Data)

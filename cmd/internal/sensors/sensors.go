@@ -279,7 +279,7 @@ or file is refused.`
 		for _, file := range fs.Args() {
 			f, err := files.NewReader().Read(file)
 			if err != nil {
-				problems = append(problems, problem.Problem{File: file, Message: err.Error(), Severity: problem.Error})
+				problems = append(problems, problem.Problem{File: file, Message: files.About(file, err), Severity: problem.Error})
 				continue
 			}
 			found := sensors.Check(strings.TrimSuffix(filepath.Base(file), sensors.Suffix), f.Data)
