@@ -16,6 +16,9 @@ const asMCPServer = "WAYS_E2E_MCP_SERVER"
 // updateFlag makes the tests write their golden files instead of comparing.
 const updateFlag = "update"
 
+// roundsFlag sets how many rounds the crash harness plays.
+const roundsFlag = "rounds"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMCPServer) != "" {
 		if err := mcpserver.Serve(os.Stdin, os.Stdout); err != nil {
@@ -28,6 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(consume(os.Args[2:]))
 	}
 	flag.Bool(updateFlag, false, "write the golden files anew")
+	flag.Int(roundsFlag, 2000, "rounds of the crash harness")
 	os.Exit(runTests(m))
 }
 
