@@ -74,7 +74,7 @@ func TestHostileButAccepted(t *testing.T) {
 		strings.ReplaceAll(call("s", "t3", 10), "word", "\xff\xfe"),
 		strings.ReplaceAll(call("s", "t4", 10), "word", `\ud99c\u0000`),
 		strings.Replace(call("x", "t5", 10), `"cwd":"/"`, `"session_id":"s"`, 1),
-		call("s", "t6", 20<<20),
+		call("s", "t6", 4<<20),
 	} {
 		s.fire(t, in)
 		if list := s.waitLines(t, i+1); list[i].Data.ID != fmt.Sprint("t", i) || list[i].Session != "s" {
