@@ -141,7 +141,7 @@ func (r *Rule) Serve(ctx context.Context) error {
 // is lost to its consumer. An error: ctx ended first, and the record is still to
 // be delivered.
 func (r *Rule) finish(ctx context.Context, it delivery.Item) (lost string, err error) {
-	tries := 0
+	tries, rests := 0, 0
 	if r.Dir != "" {
 		finished, lost, err := r.takeOver(ctx, &it)
 		if finished || err != nil {
@@ -150,19 +150,23 @@ func (r *Rule) finish(ctx context.Context, it delivery.Item) (lost string, err e
 	}
 	for {
 		body, failed := r.try(context.WithoutCancel(ctx), it, tries+1)
-		tries++
+		if failed == nil || !failed.untried {
+			tries++
+		}
 		switch {
 		case failed == nil:
 			return "", nil
 		case r.Delivery == plan.BestEffort:
 			return r.lost(ctx, it, *failed), nil
 		case !final(*failed) && r.expired(it):
+			r.say(it, failed.Loss, 0)
 			failed = r.tooOld(it, *failed)
 		}
 		if final(*failed) && r.bury(ctx, it, body, *failed, tries) {
 			return "", nil
 		}
-		if err := r.rest(ctx, it, *failed, tries); err != nil {
+		rests++
+		if err := r.rest(ctx, it, *failed, rests); err != nil {
 			return "", err
 		}
 	}
@@ -176,6 +180,7 @@ func (r *Rule) try(ctx context.Context, it delivery.Item, attempt int) (redact.P
 	case r.said != "" && r.expired(it):
 		// Its consumer has just failed, so it is not asked again.
 		failed = r.tooOld(it, failure{})
+		failed.untried = true
 	default:
 		failed = r.send(ctx, it, body, attempt)
 	}
@@ -221,11 +226,11 @@ func final(f failure) bool {
 	return true
 }
 
-// rest waits before the next try.
-func (r *Rule) rest(ctx context.Context, it delivery.Item, f failure, tries int) error {
-	wait := backoff(tries, f.retryAfter)
+// rest waits before the next try; n counts the rests of this record.
+func (r *Rule) rest(ctx context.Context, it delivery.Item, f failure, n int) error {
+	wait := backoff(n, f.retryAfter)
 	if f.Kind == target.Unauthorized || (f.Kind == target.Refused && !final(f)) {
-		wait = pause(tries, f.retryAfter)
+		wait = pause(n, f.retryAfter)
 	}
 	r.Meter.Retrying(ctx, r.ID, f.Loss, wait)
 	r.say(it, f.Loss, wait)
@@ -244,6 +249,8 @@ func (r *Rule) rest(ctx context.Context, it delivery.Item, f failure, tries int)
 type failure struct {
 	delivery.Loss
 	retryAfter time.Duration
+	// untried: the record was not sent.
+	untried bool
 }
 
 // seal makes the payload of the record in hand. A failure: there is none.
@@ -261,7 +268,7 @@ func (r *Rule) seal(it delivery.Item) (redact.Payload, *failure) {
 	if r.sealed == nil {
 		rec, err := it.Record()
 		if err != nil {
-			return body, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: reasonSpool, Seq: it.Seq, Words: err.Error()}}
+			return body, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: reasonSpool, Seq: it.Seq, Words: err.Error()}, untried: true}
 		}
 		body = r.Seal(rec, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq})
 		r.sealed = &body
