@@ -242,26 +242,23 @@ func TestLargePayloads(t *testing.T) {
 	if err != nil || len(ev.LastMessage) != 20<<20-len(head)-len(tail)+2 {
 		t.Errorf("20 MiB: %d bytes, %v", len(ev.LastMessage), err)
 	}
-	if _, err := take(body(MaxBytes)); err != nil {
-		t.Errorf("the largest: %v", err)
-	}
-	if _, err := take(body(MaxBytes + 1)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("one byte more: %v", err)
+	if raw, err := Read(body(MaxBytes), func() {}); err != nil || len(raw) != MaxBytes {
+		t.Errorf("the largest: %d bytes, %v", len(raw), err)
 	}
 	// Replacing what is no UTF-8 makes it three times as long.
-	noText := io.MultiReader(strings.NewReader(head), io.LimitReader(fill(0xff), MaxBytes/2), strings.NewReader(tail))
+	noText := io.MultiReader(strings.NewReader(head), io.LimitReader(fill(0xff), MaxBytes/3), strings.NewReader(tail))
 	if _, err := take(noText); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("half of that, none of it UTF-8: %v", err)
+		t.Errorf("a third of that, none of it UTF-8: %v", err)
 	}
 
-	// What is refused is drained by the caller, to the last byte.
-	rest := &counted{r: body(MaxBytes + 5<<20)}
+	// What is refused, for one byte, is drained by the caller to the last.
+	rest := &counted{r: body(MaxBytes + 1)}
 	if _, err := Read(rest, func() {}); !errors.Is(err, ErrTooLarge) {
 		t.Fatal(err)
 	}
 	Drain(rest, func() {})
-	if rest.n != MaxBytes+5<<20 {
-		t.Errorf("%d bytes taken of %d", rest.n, MaxBytes+5<<20)
+	if rest.n != MaxBytes+1 {
+		t.Errorf("%d bytes taken of %d", rest.n, MaxBytes+1)
 	}
 }
 
