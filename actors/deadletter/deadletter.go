@@ -16,7 +16,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -97,6 +96,11 @@ func (s Store) Put(l Letter) error {
 	if err != nil {
 		return fmt.Errorf("dead letters: %w", err)
 	}
+	if info.Size() == 0 {
+		if err := syncDir(s.dir); err != nil { // its name may be new
+			return fmt.Errorf("dead letters: %w", err)
+		}
+	}
 	// The newline in front ends a line that a killed writer left open.
 	n, err := f.Write(append(append([]byte{'\n'}, line...), '\n'))
 	if err == nil {
@@ -111,6 +115,15 @@ func (s Store) Put(l Letter) error {
 	return nil
 }
 
+// syncDir flushes a directory's names.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // List returns a rule's letters, oldest first. A letter that was put twice, by a
 // dispatcher that died in between, is there once. damaged counts lines that are
 // no letter; they are kept in the file.
@@ -122,17 +135,18 @@ func (s Store) List(rule string) (letters []Letter, damaged int, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("dead letters: %w", err)
 	}
+	at := map[string]int{}
 	err = eachLine(data, func(line []byte) {
 		var l Letter
 		if json.Unmarshal(line, &l) != nil || l.ID == "" {
 			damaged++
 			return
 		}
-		same := func(o Letter) bool { return o.ID == l.ID }
-		if i := slices.IndexFunc(letters, same); i >= 0 {
+		if i, twice := at[l.ID]; twice {
 			letters[i] = l
 			return
 		}
+		at[l.ID] = len(letters)
 		letters = append(letters, l)
 	})
 	return letters, damaged, err
@@ -169,11 +183,15 @@ func (s Store) Remove(rule string, ids []string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("dead letters: %w", err)
 	}
+	named := map[string]bool{}
+	for _, id := range ids {
+		named[id] = true
+	}
 	removed := map[string]bool{}
 	var keep []byte
 	err = eachLine(data, func(line []byte) {
 		var l Letter
-		if json.Unmarshal(line, &l) == nil && slices.Contains(ids, l.ID) {
+		if json.Unmarshal(line, &l) == nil && named[l.ID] {
 			removed[l.ID] = true
 			return
 		}
@@ -200,7 +218,11 @@ func replace(path string, data []byte) error {
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}
-	return err
+	if err != nil {
+		_ = os.Remove(tmp)
+		return fmt.Errorf("dead letters: %w", err)
+	}
+	return nil
 }
 
 // Rules lists the rules that have letters.

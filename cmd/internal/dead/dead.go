@@ -215,8 +215,14 @@ func retry(env cli.Env, args []string) int {
 	return cli.OK
 }
 
+// errNoRecord is why a letter cannot be sent again.
+var errNoRecord = errors.New("the record itself was lost, and there is nothing to send; ways sensors dead drop takes it off the list")
+
 // resend sends one letter once.
 func resend(ctx context.Context, sender *dispatch.Sender, l deadletter.Letter) error {
+	if len(l.Body) == 0 || string(l.Body) == "null" {
+		return errNoRecord
+	}
 	return sender.Send(ctx, l.Rule, func(r plan.Rule, m *redact.Masker) target.Dispatch {
 		body := m.Again(l.Body)
 		if r.Redact == plan.RedactNone {
