@@ -72,20 +72,28 @@ func sessionOf(a Attention) string {
 func (v View) printRules(out io.Writer) {
 	ids := v.ranked()
 	width := len("RULE")
-	retries := false
+	retries, panics := false, false
 	for _, id := range ids {
 		width = max(width, len(visible.Line(id)))
 		retries = retries || v.Rules[id].Retried > 0 || v.Rules[id].Dead > 0
+		panics = panics || v.Rules[id].Panics > 0
 	}
 	more := ""
 	if retries {
 		more = "  RETRIED  PUT ASIDE"
 	}
+	if panics {
+		more += "  PANICS"
+	}
 	fmt.Fprintf(out, "%-*s  MATCHED  DELIVERED  FAILED  TIMED OUT  KILLED  REFUSED  DROPPED  SPOOLED%s  SINCE\n", width, "RULE", more)
 	for _, id := range ids {
 		r := v.Rules[id]
+		more = ""
 		if retries {
 			more = fmt.Sprintf("  %7d  %9d", r.Retried, r.Dead)
+		}
+		if panics {
+			more += fmt.Sprintf("  %6d", r.Panics)
 		}
 		fmt.Fprintf(out, "%-*s  %7d  %9d  %6d  %9d  %6d  %7d  %7d  %7d%s  %s\n", width, visible.Line(id), r.Matched, r.Delivered,
 			r.Failed, r.TimedOut, r.Killed, r.Refused, r.Dropped, r.Waiting, more, clock(r.Since))
