@@ -417,10 +417,13 @@ func FuzzVerify(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(whole[:40]))
 	f.Add([]byte("{}\n\n" + whole))
-	dir := f.TempDir()
+	path := filepath.Join(f.TempDir(), "log")
+	log, err := os.Create(path)
+	must(f, err)
+	defer log.Close()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		path := filepath.Join(dir, "log")
-		must(t, os.WriteFile(path, text, 0o600))
+		_, err := log.WriteAt(text, 0)
+		must(t, errors.Join(err, log.Truncate(int64(len(text)))))
 		k := known
 		r, err := audit.Verify(audit.Input{Files: []string{path}, Current: path, Known: &k, Chain: "c"})
 		must(t, err)
