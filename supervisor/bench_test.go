@@ -19,6 +19,7 @@ import (
 	"ways/actors/target/file"
 	"ways/actors/target/http"
 	"ways/config/plan"
+	"ways/hooks/index"
 	"ways/hooks/launch"
 	"ways/hooks/record"
 	"ways/hooks/redact"
@@ -70,7 +71,8 @@ func drain(tb testing.TB, dir string, p plan.Plan, targets supervisor.Targets) {
 		tb.Fatal(err)
 	}
 	err = supervisor.Dispatcher{
-		Dir: dir, Session: "bench", Lock: lock, Idle: 20 * time.Millisecond, Masker: masker, Log: zerolog.Nop(), Events: events.NewLog(filepath.Dir(filepath.Dir(dir))),
+		Index: func(string) (index.Header, error) { return index.Header{}, nil },
+		Dir:   dir, Session: "bench", Lock: lock, Idle: 20 * time.Millisecond, Masker: masker, Log: zerolog.Nop(), Events: events.NewLog(filepath.Dir(filepath.Dir(dir))),
 		Load:    func(string) (plan.Plan, uint64, error) { return p, 1, nil },
 		Targets: targets,
 	}.Run(context.Background())

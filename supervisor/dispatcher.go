@@ -13,8 +13,10 @@ import (
 	"ways/actors/intake"
 	"ways/actors/meter"
 	"ways/actors/rule"
+	"ways/actors/transcript"
 	"ways/actors/watchdog"
 	"ways/config/plan"
+	"ways/hooks/index"
 	"ways/hooks/redact"
 	"ways/metrics/events"
 )
@@ -41,6 +43,11 @@ type Dispatcher struct {
 	Drained func()
 	// Load returns the plan for a project, and its generation.
 	Load func(project string) (plan.Plan, uint64, error)
+	// Index returns the header of a project's index, as it is now.
+	Index func(project string) (index.Header, error)
+	// Settle is how long a hook may be late behind its turn's end; 0 for
+	// transcript.DefaultSettle.
+	Settle time.Duration
 	// Targets makes the ways out.
 	Targets Targets
 	// Orphans, when set, ends what processes of this session that died had started.
@@ -96,9 +103,16 @@ func (d Dispatcher) Run(ctx context.Context) error {
 		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Linger: d.Linger, Drained: d.Drained, Roster: list, Meter: count, Log: d.Log,
 	})
 	list.acks = spool
+	// The transcript actor and the spool actor know each other by their mailboxes.
+	follow := transcript.New(transcript.Options{
+		Dir: d.Dir, Session: d.Session, Index: d.Index, Spool: spool, Settle: d.Settle, Log: d.Log,
+	})
+	spool.Follower = follow
 	in := newStage("spool", d.Log, 2*stopSlack,
-		service{spool, observe}, service{doorbell.New(d.Dir, spool), d.report})
+		service{spool, observe}, service{doorbell.New(d.Dir, both{spool, follow}), d.report})
 	defer in.stop(d.Log)
+	followed := newStage("transcript", d.Log, stopSlack, service{follow, d.report})
+	defer followed.stop(d.Log)
 
 	select {
 	case err := <-over:
@@ -119,6 +133,15 @@ func (d Dispatcher) Run(ctx context.Context) error {
 		return nil
 	}
 }
+
+// both hands a wake-up to two listeners.
+type both struct{ one, two doorbell.Listener }
+
+// Appended implements doorbell.Listener.
+func (b both) Appended() { b.one.Appended(); b.two.Appended() }
+
+// Ended implements doorbell.Listener.
+func (b both) Ended() { b.one.Ended(); b.two.Ended() }
 
 // report logs how an actor ended.
 func (d Dispatcher) report(e Exit) {

@@ -45,6 +45,10 @@ const (
 	patience = 5 * time.Millisecond
 	// lockWait is how long the last look waits for the append lock.
 	lockWait = 2 * time.Second
+	// restlessIdle is when a follower that had something to add is asked again, and
+	// maxSilent how often one may not answer.
+	restlessIdle = 250 * time.Millisecond
+	maxSilent    = 10
 	// maxStuck is how often a dispatcher that does not linger fails to leave before
 	// it gives up.
 	maxStuck = 10
@@ -98,6 +102,16 @@ type Meter interface {
 	Flush(ctx context.Context) error
 }
 
+// Follower is who reads the spool beside the rules and may add to it: the
+// transcript actor. An error of its methods: it did not answer.
+type Follower interface {
+	// AtRest reports whether it has nothing to add for now.
+	AtRest(ctx context.Context) (bool, error)
+	// Leave reports, while nobody can append, whether it has read all. With cleared,
+	// the spool is emptied then: what comes after record last begins a new segment.
+	Leave(ctx context.Context, last uint64, cleared bool) (bool, error)
+}
+
 // Options say what the actor works with.
 type Options struct {
 	Dir     string
@@ -109,6 +123,8 @@ type Options struct {
 	// again, in a session that goes on. With 0 it drains once, and fails when it
 	// cannot even save how far it came.
 	Linger time.Duration
+	// Follower, when set, reads the spool beside the rules.
+	Follower Follower
 	// Drained, when set, is called when the session's spool is empty and the
 	// dispatcher is about to leave.
 	Drained func()
@@ -125,6 +141,7 @@ type Intake struct {
 	ended chan struct{}
 	pause chan chan struct{}
 	gone  chan struct{}
+	keep  chan uint64
 }
 
 // word is what a rule says: that it is done with a record, or only rests. Both
@@ -143,6 +160,7 @@ func New(o Options) *Intake {
 		ended:   make(chan struct{}, 1),
 		pause:   make(chan chan struct{}),
 		gone:    make(chan struct{}),
+		keep:    make(chan uint64, 1),
 	}
 }
 
@@ -159,6 +177,22 @@ func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// Keep takes the follower's word that it needs the segments from this one on. It
+// never waits.
+func (in *Intake) Keep(segment uint64) {
+	for {
+		select {
+		case in.keep <- segment:
+			return
+		default:
+		}
+		select {
+		case <-in.keep: // an older word
+		default:
+		}
 	}
 }
 
@@ -219,6 +253,11 @@ type run struct {
 	// ending: leave as soon as all is drained. over: the session ended.
 	ending, over bool
 	paused       bool
+	// kept is the segment that the follower still needs; silent counts its missing
+	// answers; restless: it has something to add.
+	kept     uint64
+	silent   int
+	restless bool
 	// stopped: the rules were stopped to leave.
 	stopped bool
 	// moved is when anything was last read or finished.
@@ -295,7 +334,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 				return actor.Done("the spool stayed empty")
 			}
 			more = true
-			idle.Reset(in.Idle)
+			idle.Reset(r.rest())
 		case <-ready:
 			var progress bool
 			var err error
@@ -305,7 +344,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 			}
 			if progress {
 				r.moved = time.Now()
-				idle.Reset(in.Idle)
+				idle.Reset(r.rest())
 			}
 			switch {
 			case more:
@@ -617,6 +656,13 @@ func (r *run) save() error {
 		r.Log.Error().Err(err).Msg("counters lag behind the cursors")
 	}
 	cancel()
+	if r.Follower != nil {
+		select {
+		case r.kept = <-r.keep:
+		default:
+		}
+		oldest = min(oldest, r.kept)
+	}
 	if err := spool.SaveCursors(r.Dir, cur); err != nil {
 		return err
 	}
@@ -651,6 +697,9 @@ func (r *run) leave() (bool, error) {
 	if len(r.gaps) > 0 {
 		return false, errUntold
 	}
+	if !r.followed(func(f Follower) (bool, error) { return f.AtRest(r.ctx) }) {
+		return false, nil
+	}
 	if !drained {
 		// The rules stop before the lock goes: two processes must never deliver
 		// one session's records at once.
@@ -669,6 +718,9 @@ func (r *run) leave() (bool, error) {
 		r.missing(r.saved)
 		return false, nil
 	}
+	if !r.followed(func(f Follower) (bool, error) { return f.Leave(r.ctx, r.read.Seq, drained) }) {
+		return false, nil
+	}
 	reason := "idle"
 	if drained {
 		r.settleAt(r.settled())
@@ -680,8 +732,8 @@ func (r *run) leave() (bool, error) {
 		return false, err
 	}
 	if drained {
-		// Behind the save: a dispatcher killed in between must not find cursors
-		// that are in front of records it no longer has.
+		// Behind the save: a segment of notes alone is named as the next one will be,
+		// and a position in it must not be taken for one in that.
 		if _, err := held.Clear(r.Dir); err != nil {
 			return false, err
 		}
@@ -709,6 +761,32 @@ func (r *run) leave() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// rest is how long the spool stays empty before the dispatcher leaves. It was
+// about to, when the follower had something to add: that is no reason to stay on.
+func (r *run) rest() time.Duration {
+	if r.restless && (r.over || time.Since(r.moved) >= r.Idle) {
+		return min(r.Idle, restlessIdle)
+	}
+	return r.Idle
+}
+
+// followed asks the follower. One that has not answered for long holds nobody up.
+func (r *run) followed(ask func(Follower) (bool, error)) bool {
+	if r.Follower == nil {
+		return true
+	}
+	ok, err := ask(r.Follower)
+	if err != nil {
+		r.Log.Error().Err(err).Msg("the transcript actor does not answer")
+		r.silent++
+		ok = r.silent > maxSilent
+	} else {
+		r.silent = 0
+	}
+	r.restless = !ok
+	return ok
 }
 
 // errUntold keeps a dispatcher from leaving with a gap that no record tells of.

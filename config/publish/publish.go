@@ -119,6 +119,19 @@ func kindOf(k files.Kind) index.Kind {
 	return index.File
 }
 
+// Header reads the header of a project's index, publishing it first when there is
+// no usable one.
+func Header(d dirs.Dirs, reader files.Reader, project string) (index.Header, error) {
+	h, err := index.Read(d.Index(project))
+	if err == nil {
+		return h, nil
+	}
+	if _, err := Publish(d, reader, project); err != nil {
+		return index.Header{}, err
+	}
+	return index.Read(d.Index(project))
+}
+
 // Load reads a project's plan and its generation, publishing it first when there
 // is no usable index.
 func Load(d dirs.Dirs, reader files.Reader, project string) (plan.Plan, uint64, error) {

@@ -66,3 +66,7 @@ func FromEntry(e Entry) Draft {
 		PromptID: e.PromptID, Repaired: e.Repaired,
 	}, Context{Time: e.Time, Project: e.Project, Source: FromTranscript, Ref: e.Ref, Replayed: e.Replayed}, e.Section, object(fields...))
 }
+
+// Origin says who wrote a prompt, a JSON string: human, or task_notification when
+// the client did.
+func Origin(prompt jsontext.Value) string { return originOf(prompt) }

@@ -27,6 +27,7 @@ import (
 	"ways/config/publish"
 	"ways/config/settings"
 	"ways/hooks/dirs"
+	"ways/hooks/index"
 	"ways/hooks/launch"
 	"ways/hooks/redact"
 	"ways/metrics/events"
@@ -161,7 +162,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 		log.Warn().Err(err).Msg("status will not show this process")
 	}
 	log.Info().Str("version", env.Version).Dur("idle", when.idle).Msg("dispatcher starts")
-	reader := files.NewReader()
+	reader, follower := files.NewReader(), files.NewReader()
 	conf, _, _ := settings.Load(reader, d.Settings(), d.Home)
 	if err := markPending(d, session); err != nil {
 		log.Error().Err(err).Msg("should this process die, nobody adopts what it leaves")
@@ -169,6 +170,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	return supervisor.Dispatcher{
 		Dir: dir, Session: session, Lock: lock, Idle: when.idle, Linger: when.linger, Masker: masker, Log: log, Events: events.NewLog(d.State),
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
+		Index:   func(project string) (index.Header, error) { return publish.Header(d, follower, project) },
 		Targets: targets(env, d), Orphans: orphans,
 		Dead:   deadletter.NewStore(d.State),
 		MaxAge: conf.MaxAge,
