@@ -14,6 +14,7 @@ import (
 	"ways/config/problem"
 	"ways/config/sensors"
 	"ways/config/settings"
+	"ways/config/trust"
 )
 
 // ErrConfigDir is returned when no place for the user's files is known.
@@ -31,6 +32,9 @@ type Env struct {
 	ConfigDir string
 	// Home is what ~/ stands for in config.yaml; empty when there is none.
 	Home string
+	// State is where it is noted what a trusted project's files were; empty for
+	// nowhere: no change of them is reported then.
+	State string
 	// Reader reads the files; the zero value reads as root.
 	Reader files.Reader
 }
@@ -59,8 +63,9 @@ type Result struct {
 	Set *sensors.Set
 	// Settings is the user's.
 	Settings settings.Settings
-	// Trusted says whether the project's own sensor files were read.
-	Trusted bool
+	// Trusted says whether the project's own sensor files were read; Unlisted that
+	// there are some, and that the settings, which are sound, do not list it.
+	Trusted, Unlisted bool
 }
 
 // Compile reads everything that applies to a project, the root directory as the
@@ -90,7 +95,14 @@ func Compile(env Env, project string) (Result, error) {
 					File: dirs.Project, Message: err.Error(), Suggestion: "its sensor files are not read", Severity: problem.Error,
 				})
 			}
+			if err := safeAbove(env.Reader, project); trusted && err != nil {
+				trusted = false
+				r.Problems = append(r.Problems, Problem{
+					File: dirs.Project, Severity: problem.Error, Message: "is not read: " + err.Error(),
+				})
+			}
 			r.Trusted, dirs.Trusted = trusted, trusted
+			r.Unlisted = !trusted && err == nil && len(problem.Errors(r.Problems)) == 0
 			for _, dir := range r.Settings.Listed() {
 				r.Inputs = append(r.Inputs, stat(dir, files.Root))
 			}
@@ -99,12 +111,18 @@ func Compile(env Env, project string) (Result, error) {
 	r.Set = sensors.Load(env.Reader, dirs)
 	r.Inputs = unique(append(r.Inputs, r.Set.Inputs...))
 	r.Problems = append(r.Problems, r.Set.Problems...)
+	if r.Trusted {
+		r.Problems = append(r.Problems, trust.Notes{State: env.State}.Changes(project, r.Set.Read)...)
+	}
 	for _, file := range r.Set.Untrusted {
+		if !r.Unlisted {
+			continue // the reason is said already
+		}
 		r.Problems = append(r.Problems, Problem{
 			File: file, Severity: problem.Warning,
 			Message: fmt.Sprintf("is not read: the project %s is not trusted", project),
-			Suggestion: fmt.Sprintf("if you trust every sensor file in it, list it in %s, as ways: {project_sensors: [%q]}",
-				env.SettingsFile(), project),
+			Suggestion: fmt.Sprintf("if you trust every sensor file in it, run: %s; or list it in %s, as ways: {project_sensors: [%q]}",
+				trust.Command(project), env.SettingsFile(), project),
 		})
 	}
 	r.Problems = append(r.Problems, refuseUnsupported(r.Set)...)
@@ -114,6 +132,17 @@ func Compile(env Env, project string) (Result, error) {
 	}
 	problem.Sort(r.Problems)
 	return r, nil
+}
+
+// safeAbove checks the directories above a project's sensor files: who can write
+// to one of them can put another directory in their place.
+func safeAbove(reader files.Reader, project string) error {
+	for _, dir := range []string{project, filepath.Join(project, ".claude")} {
+		if err := reader.SafeDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stat notes a path's state; its Info is nil when it is absent.

@@ -120,6 +120,15 @@ func (r Reader) List(path string) (Dir, error) {
 	return dir, nil
 }
 
+// SafeDir checks a directory that is not read itself. Errors are as Read's.
+func (r Reader) SafeDir(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return r.safe(path, info)
+}
+
 // open opens for reading without ever waiting: a FIFO without a writer would
 // hold a plain open for good.
 func (r Reader) open(path string, dir bool) (*os.File, error) {

@@ -37,6 +37,8 @@ type Problem struct {
 	Message    string   `json:"message"`
 	Suggestion string   `json:"suggestion,omitempty"`
 	Severity   Severity `json:"severity"`
+	// Loud marks what the user must not miss: it is shown first, and in colour.
+	Loud bool `json:"loud,omitempty"`
 }
 
 // String writes the problem on one line: file:line:col: severity: sensor/rule:
@@ -51,7 +53,11 @@ func (p Problem) String() string {
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(string(p.Severity) + ": ")
+	severity := string(p.Severity)
+	if p.Loud {
+		severity = strings.ToUpper(severity)
+	}
+	b.WriteString(severity + ": ")
 	switch {
 	case p.Rule != "":
 		b.WriteString(p.Sensor + "/" + p.Rule + ": ")
@@ -85,10 +91,12 @@ func printable(s string) string {
 	return b.String()
 }
 
-// Sort orders problems by file, place, and then by what they are about.
+// Sort orders problems by file, place, and then by what they are about; loud ones
+// come before all others.
 func Sort(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(
+			loudFirst(a, b),
 			cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Col, b.Col),
@@ -97,6 +105,16 @@ func Sort(problems []Problem) {
 			cmp.Compare(a.Message, b.Message),
 		)
 	})
+}
+
+func loudFirst(a, b Problem) int {
+	switch {
+	case a.Loud == b.Loud:
+		return 0
+	case a.Loud:
+		return -1
+	}
+	return 1
 }
 
 // Errors returns the problems for which something is not used.

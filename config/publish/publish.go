@@ -11,6 +11,8 @@ import (
 	"ways/config/compile"
 	"ways/config/files"
 	"ways/config/plan"
+	"ways/config/problem"
+	"ways/config/trust"
 	"ways/hooks/dirs"
 	"ways/hooks/index"
 )
@@ -29,7 +31,7 @@ var ErrUnsettled = errors.New("sensor files keep changing")
 // Publish compiles what applies to a project and writes its index. Mistakes in
 // files are in the result; an error means that no index was written.
 func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, error) {
-	env := compile.Env{ConfigDir: d.Config, Home: d.Home, Reader: reader}
+	env := compile.Env{ConfigDir: d.Config, Home: d.Home, State: d.State, Reader: reader}
 	for try := range tries {
 		began := time.Now()
 		res, err := compile.Compile(env, project)
@@ -58,9 +60,27 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 		}
 		header.Inherit(before, newest(header.Inputs, began))
 		_, err = index.Write(d.Index(project), header, body)
+		if noteErr := note(d, res, began); noteErr != nil && err == nil {
+			res.Problems = append(res.Problems, compile.Problem{
+				File: d.State, Severity: problem.Warning, Message: "a later change of the project's sensor files will not show: " + noteErr.Error(),
+			})
+		}
 		return res, err
 	}
 	return compile.Result{}, ErrUnsettled
+}
+
+// note remembers what a trusted project's files were when it was first compiled,
+// so that a later change of them shows; and forgets it when the trust ends.
+func note(d dirs.Dirs, res compile.Result, now time.Time) error {
+	notes := trust.Notes{State: d.State}
+	switch {
+	case res.Trusted:
+		return notes.Keep(res.Plan.Project, res.Set.Read, now)
+	case res.Unlisted:
+		return notes.Forget(res.Plan.Project)
+	}
+	return nil
 }
 
 // changed reports whether an input is no longer what was read. One that is there

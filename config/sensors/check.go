@@ -242,6 +242,8 @@ type finding struct {
 	key           string // without "rules[]."
 	message, hint string
 	severity      problem.Severity
+	// loud is what it says, in place of message, of a rule that runs.
+	loud string
 }
 
 // check looks at a merged rule as a whole: what must be there, and what does
@@ -249,7 +251,7 @@ type finding struct {
 func check(r *Rule) []finding {
 	var found []finding
 	say := func(s problem.Severity, key, message, hint string) {
-		found = append(found, finding{key, message, hint, s})
+		found = append(found, finding{key: key, message: message, hint: hint, severity: s})
 	}
 	has := func(key string) bool { _, ok := r.fields[key]; return ok }
 
@@ -316,6 +318,13 @@ func check(r *Rule) []finding {
 	}
 	if r.Redact == plan.RedactNone {
 		say(problem.Warning, "redact", "sends unmasked session content, secrets included, to "+to, "")
+		last := &found[len(found)-1]
+		switch {
+		case off && r.Target.Command != nil:
+			last.loud = "HANDS UNMASKED SESSION CONTENT, SECRETS INCLUDED, TO A PROGRAM, WHICH MAY SEND IT OFF THIS MACHINE: " + to
+		case off && !local:
+			last.loud = "SENDS UNMASKED SESSION CONTENT, SECRETS INCLUDED, OFF THIS MACHINE: TO " + to
+		}
 	}
 	return found
 }

@@ -13,6 +13,7 @@ import (
 	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/schema"
+	"ways/config/trust"
 )
 
 //go:embed shipped/*.yaml
@@ -38,7 +39,7 @@ type Dirs struct {
 // Load reads every layer. It never fails: what could not be read is among the
 // set's problems, and costs only the sensor it is about.
 func Load(reader files.Reader, dirs Dirs) *Set {
-	l := &loader{reader: reader, table: schema.NewTable(schema.Sensor()), set: &Set{}, docs: map[string][]*document{}}
+	l := &loader{reader: reader, table: schema.NewTable(schema.Sensor()), set: &Set{Read: trust.Files{}}, docs: map[string][]*document{}}
 	for _, name := range Shipped() {
 		text, err := ShippedText(name)
 		if err == nil {
@@ -59,6 +60,12 @@ func Load(reader files.Reader, dirs Dirs) *Set {
 		l.set.Problems = append(l.set.Problems, problems...)
 	}
 	slices.SortFunc(l.set.Sensors, func(a, b Sensor) int { return strings.Compare(a.Name, b.Name) })
+	problem.Mask(l.set.Problems)
+	for i := range l.set.Sensors {
+		for j := range l.set.Sensors[i].Rules {
+			problem.Mask(l.set.Sensors[i].Rules[j].Problems)
+		}
+	}
 	problem.Sort(l.set.Problems)
 	return l.set
 }
@@ -68,6 +75,7 @@ func Load(reader files.Reader, dirs Dirs) *Set {
 func Check(name string, text []byte) []Problem {
 	table := schema.NewTable(schema.Sensor())
 	_, problems := merge(table, name, []*document{parse(table, Source{Layer: plan.User, File: name + Suffix}, name, text)})
+	problem.Mask(problems)
 	problem.Sort(problems)
 	return problems
 }
@@ -164,6 +172,9 @@ func (l *loader) file(layer plan.Layer, path, name string) {
 		d.problems = []Problem{{File: path, Sensor: name, Message: files.About(path, err), Severity: problem.Error}}
 		l.add(d)
 		return
+	}
+	if layer == plan.Project {
+		l.set.Read[path] = trust.Sum(file.Data)
 	}
 	l.add(parse(l.table, source, name, file.Data))
 }

@@ -84,6 +84,7 @@ func mergeRule(table *schema.Table, s *Sensor, name string, layers []*ruleText, 
 	r.Rule = plan.Rule{ID: s.Name + "/" + name, Layer: top.Layer, File: top.File}
 	fill(&r)
 
+	loud := map[int]string{}
 	if !broken {
 		for _, f := range check(&r) {
 			at := r.place(f.key, top)
@@ -98,12 +99,20 @@ func mergeRule(table *schema.Table, s *Sensor, name string, layers []*ruleText, 
 					p.Suggestion += fmt.Sprintf("; or did you mean to change the rule %q?", near)
 				}
 			}
+			if f.loud != "" {
+				loud[len(r.Problems)] = f.loud
+			}
 			r.Problems = append(r.Problems, p)
 			broken = broken || f.severity == problem.Error
 		}
 	}
 	r.Refused = broken || s.Refused
 	r.Active = r.Enabled && s.Enabled && !r.Refused
+	for i, message := range loud {
+		if r.Active {
+			r.Problems[i].Loud, r.Problems[i].Message = true, message
+		}
+	}
 	return r
 }
 

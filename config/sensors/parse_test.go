@@ -292,6 +292,52 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// What leaves the machine unmasked is said first and loudest, as long as it runs.
+func TestLoudest(t *testing.T) {
+	program := command("        argv: [logger, -t, x]\n")
+	for _, row := range []struct{ name, text, message string }{
+		{"address", httpRule("") + "    redact: none\n", "SENDS UNMASKED SESSION CONTENT, SECRETS INCLUDED, OFF THIS MACHINE: TO https://example.com/in"},
+		{"program", program + "    redact: none\n", "HANDS UNMASKED SESSION CONTENT, SECRETS INCLUDED, TO A PROGRAM, WHICH MAY SEND IT OFF THIS MACHINE: logger"},
+		{"off", program + "    redact: none\n    enabled: false\n", ""},
+		{"masked", httpRule(""), ""},
+		{"loopback", rule("    dispatch: {http: {url: \"http://127.0.0.1:9000/x\"}}\n    redact: none\n"), ""},
+		{"file", rule(toFile + "    redact: none\n"), ""},
+	} {
+		problems := Check("s", []byte(row.text))
+		if len(problems) == 0 && row.message == "" {
+			continue
+		}
+		p := problems[0]
+		if p.Loud != (row.message != "") || p.Loud && (p.Message != row.message || p.Severity != problem.Warning || !strings.Contains(p.String(), ": WARNING: ")) {
+			t.Errorf("%s: %v", row.name, problems)
+		}
+	}
+}
+
+// A message quotes what is wrong, but no secret that stands in the wrong place.
+func TestMessagesAreMasked(t *testing.T) {
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	for _, text := range []string{
+		rule(toFile + "    timeout: " + token + "\n"),
+		rule(toFile + "    mode: " + token + "\n"),
+		rule(toFile + "    " + token + ": 1\n"),
+		rule(toFile + "    where: {" + token + ": x}\n"),
+		rule("    dispatch: {http: {url: \"ftp://" + token + "@h/\"}}\n"),
+		rule("    dispatch: {http: {url: \"https://h/\", headers: {\"X " + token + "\": x}}}\n"),
+		rule("    dispatch: {command: {argv: [\"curl " + token + "\"]}}\n"),
+	} {
+		problems := Check("s", []byte(text))
+		if len(problems) == 0 {
+			t.Errorf("no problem: %s", text)
+		}
+		for _, p := range problems {
+			if strings.Contains(p.Message+p.Suggestion, token[8:]) {
+				t.Errorf("%s", p)
+			}
+		}
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	for _, name := range Shipped() {
 		text, err := ShippedText(name)

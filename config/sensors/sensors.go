@@ -11,6 +11,7 @@ import (
 	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/schema"
+	"ways/config/trust"
 	"ways/hooks/record"
 )
 
@@ -44,6 +45,8 @@ type Set struct {
 	// Untrusted lists files of the project that were not read, because the
 	// user's settings do not list the project.
 	Untrusted []string
+	// Read has the project's files that were read, with trust.Sum of each.
+	Read trust.Files
 	// Inputs is every file and directory the set depends on.
 	Inputs []files.Input
 }

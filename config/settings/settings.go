@@ -87,6 +87,7 @@ func Parse(path, home string, data []byte) (Settings, []problem.Problem) {
 	if len(problem.Errors(r.problems)) > 0 {
 		r.s.ProjectSensors = nil
 	}
+	problem.Mask(r.problems)
 	return r.s, r.problems
 }
 
@@ -206,6 +207,9 @@ func (r *reader) stray(pair yamlfile.Pair) {
 }
 
 func (r *reader) dirs(key schema.Key, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return // a list that became empty
+	}
 	if n.Kind != yaml.SequenceNode {
 		r.fault(key.Name, yamlfile.At(n, "must be a list of directories", "such as [~/src/app, /srv/tool]"))
 		return

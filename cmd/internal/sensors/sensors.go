@@ -20,6 +20,7 @@ import (
 	"ways/config/publish"
 	"ways/config/schema"
 	"ways/config/sensors"
+	"ways/config/trust"
 	"ways/hooks/dirs"
 )
 
@@ -38,6 +39,7 @@ func Verbs() []cli.Verb {
 		{Name: "copy", Short: "make a sensor of your own from another", Run: copySensor},
 		{Name: "enable", Short: "turn a sensor of yours on", Run: func(e cli.Env, a []string) int { return toggle(e, a, true) }},
 		{Name: "disable", Short: "turn a sensor of yours off", Run: func(e cli.Env, a []string) int { return toggle(e, a, false) }},
+		{Name: "trust", Short: "let a project's own sensors run, or stop them", Run: trustProject},
 		{Name: "compile", Run: compileIndex},
 	}
 }
@@ -67,7 +69,7 @@ func load(env cli.Env, project string) (dirs.Dirs, compile.Result, error) {
 	if err != nil {
 		return d, compile.Result{}, err
 	}
-	res, err := compile.Compile(compile.Env{ConfigDir: d.Config, Home: d.Home, Reader: files.NewReader()}, project)
+	res, err := compile.Compile(compile.Env{ConfigDir: d.Config, Home: d.Home, State: d.State, Reader: files.NewReader()}, project)
 	return d, res, err
 }
 
@@ -87,7 +89,7 @@ func compileIndex(env cli.Env, args []string) int {
 		return env.Fail("sensors compile", err)
 	}
 	for _, p := range problem.Errors(res.Problems) {
-		fmt.Fprintln(env.Stderr, visible.Line(p.String()))
+		fmt.Fprintln(env.Stderr, env.Line(env.Stderr, p))
 	}
 	return cli.OK
 }
@@ -161,6 +163,7 @@ func list(env cli.Env, args []string) int {
 			"rules": rules, "untrusted": orEmpty(res.Set.Untrusted), "problems": orEmpty(res.Problems),
 		})
 	}
+	printLoud(env, res.Problems)
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RULE\tSTATE\tFROM\tMODE\tSECTIONS\tTARGET")
 	for _, v := range rules {
@@ -186,6 +189,9 @@ func list(env cli.Env, args []string) int {
 	w.Flush()
 	for _, f := range res.Set.Untrusted {
 		fmt.Fprintf(env.Stdout, "not trusted, not read: %s\n", visible.Line(f))
+	}
+	if res.Unlisted && len(res.Set.Untrusted) > 0 {
+		fmt.Fprintf(env.Stdout, "to trust them: %s\n", visible.Line(trust.Command(res.Plan.Project)))
 	}
 	if n := len(problem.Errors(res.Problems)); n > 0 {
 		fmt.Fprintf(env.Stdout, "\nfound wrong: %d; see: ways sensors lint\n", n)
@@ -221,6 +227,10 @@ func show(env cli.Env, args []string) int {
 		rules = []sensors.Rule{r}
 	}
 	table := schema.NewTable(schema.Sensor())
+	quiet, err := newHush()
+	if err != nil {
+		return env.Fail("sensors show", err)
+	}
 	if *asJSON {
 		type shown struct {
 			Rule     string            `json:"rule"`
@@ -230,9 +240,12 @@ func show(env cli.Env, args []string) int {
 		}
 		out := []shown{}
 		for _, r := range rules {
-			out = append(out, shown{s.Name + "/" + r.Name, stateOf(s, r), r.Settings(table), r.Problems})
+			out = append(out, shown{s.Name + "/" + r.Name, stateOf(s, r), quiet.settings(r.Settings(table)), r.Problems})
 		}
 		return printJSON(env, map[string]any{"sensor": s.Name, "description": s.Description, "enabled": s.Enabled, "sources": s.Sources, "rules": out})
+	}
+	for _, r := range rules {
+		printLoud(env, r.Problems)
 	}
 	fmt.Fprintf(env.Stdout, "%s: %s\n", visible.Line(s.Name), visible.Line(s.Description))
 	for _, src := range s.Sources {
@@ -245,12 +258,14 @@ func show(env cli.Env, args []string) int {
 	for _, r := range rules {
 		fmt.Fprintf(env.Stdout, "\n%s/%s is %s; sends to %s\n", visible.Line(s.Name), visible.Line(r.Name), stateOf(s, r), visible.Line(r.Destination()))
 		w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-		for _, set := range r.Settings(table) {
+		for _, set := range quiet.settings(r.Settings(table)) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", set.Key, visible.Line(set.Text()), visible.Line(origin(set.Origin)))
 		}
 		w.Flush()
 		for _, p := range r.Problems {
-			fmt.Fprintln(env.Stdout, "  "+visible.Line(p.String()))
+			if !p.Loud {
+				fmt.Fprintln(env.Stdout, "  "+env.Line(env.Stdout, p))
+			}
 		}
 	}
 	return cli.OK
@@ -304,14 +319,24 @@ or file is refused.`
 	case len(problems) == 0:
 		fmt.Fprintln(env.Stdout, "nothing found: every sensor file that applies is valid")
 	default:
+		problem.Sort(problems)
 		for _, p := range problems {
-			fmt.Fprintln(env.Stdout, visible.Line(p.String()))
+			fmt.Fprintln(env.Stdout, env.Line(env.Stdout, p))
 		}
 	}
 	if refused > 0 {
 		return cli.Failed
 	}
 	return cli.OK
+}
+
+// printLoud prints what the user must not miss.
+func printLoud(env cli.Env, problems []problem.Problem) {
+	for _, p := range problems {
+		if p.Loud {
+			fmt.Fprintln(env.Stdout, env.Line(env.Stdout, p))
+		}
+	}
 }
 
 // orEmpty makes a nil list an empty array in JSON.

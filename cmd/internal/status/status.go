@@ -59,7 +59,7 @@ func Run(env cli.Env, args []string) int {
 		return env.Fail("status", err)
 	}
 	if !*asJSON {
-		v.print(env.Stdout)
+		v.print(env.Stdout, func(p problem.Problem) string { return env.Line(env.Stdout, p) })
 		return cli.OK
 	}
 	enc := json.NewEncoder(env.Stdout)
@@ -95,7 +95,7 @@ func follow(env cli.Env, d dirs.Dirs, asJSON bool) int {
 				return env.Fail("status", err)
 			}
 		default:
-			v.print(&out)
+			v.print(&out, func(p problem.Problem) string { return env.Line(env.Stdout, p) })
 		}
 		text := out.String()
 		switch {
@@ -138,7 +138,7 @@ func Gather(env cli.Env, d dirs.Dirs, now time.Time) (View, error) {
 	if project == "" {
 		project, _ = os.Getwd()
 	}
-	res, err := compile.Compile(compile.Env{ConfigDir: d.Config, Home: d.Home, Reader: files.NewReader()}, project)
+	res, err := compile.Compile(compile.Env{ConfigDir: d.Config, Home: d.Home, State: d.State, Reader: files.NewReader()}, project)
 	if err != nil {
 		return v, err
 	}

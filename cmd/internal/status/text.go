@@ -12,7 +12,13 @@ import (
 	"ways/config/wiring"
 )
 
-func (v View) print(out io.Writer) {
+// print writes the view for people. line writes a problem on one line.
+func (v View) print(out io.Writer, line func(problem.Problem) string) {
+	for _, p := range v.Problems {
+		if p.Loud {
+			fmt.Fprintln(out, line(p))
+		}
+	}
 	switch {
 	case v.Wiring.Complete:
 		fmt.Fprintf(out, "wired in %s\n", visible.Line(v.Wiring.File))
@@ -23,8 +29,8 @@ func (v View) print(out io.Writer) {
 			len(v.Wiring.Missing), len(wiring.Events()), visible.Line(v.Wiring.File))
 	}
 	for _, p := range v.Problems {
-		if p.Severity != problem.Notice {
-			fmt.Fprintln(out, visible.Line(p.String()))
+		if p.Severity != problem.Notice && !p.Loud {
+			fmt.Fprintln(out, line(p))
 		}
 	}
 	for _, a := range v.Attention {
@@ -53,6 +59,12 @@ func (v View) print(out io.Writer) {
 		fmt.Fprintln(out, "no rule is on here; turn one on: ways sensors copy tool-audit my-audit --enable")
 	} else {
 		fmt.Fprintf(out, "on here: %s\n", visible.Line(strings.Join(v.On, ", ")))
+	}
+	for _, p := range v.Problems {
+		// Where what runs here sends to, off this machine or to a program.
+		if id := p.Sensor + "/" + p.Rule; p.Severity == problem.Notice && slices.Contains(v.On, id) {
+			fmt.Fprintf(out, "%s %s\n", visible.Line(id), visible.Line(p.Message))
+		}
 	}
 	fmt.Fprintln(out)
 	if len(v.Rules) > 0 {
