@@ -39,6 +39,7 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 			return res, err
 		}
 		header := headerOf(res)
+		header.Project = project
 		// Only when nothing changed since a tick before the reading began, and no
 		// later change could look the same, is what was read what is there now.
 		if age := began.Sub(newest(header.Inputs, began)); age < tick {
@@ -55,7 +56,7 @@ func Publish(d dirs.Dirs, reader files.Reader, project string) (compile.Result, 
 			return res, fmt.Errorf("encode the plan: %w", err)
 		}
 		var before *index.Header
-		if old, err := index.Read(d.Index(project)); err == nil {
+		if old, err := index.Read(d.Index(project)); err == nil && old.Project == project {
 			before = &old
 		}
 		header.Inherit(before, newest(header.Inputs, began))
@@ -156,7 +157,7 @@ func Header(d dirs.Dirs, reader files.Reader, project string) (index.Header, err
 // is no usable index.
 func Load(d dirs.Dirs, reader files.Reader, project string) (plan.Plan, uint64, error) {
 	h, body, err := index.ReadPlan(d.Index(project))
-	if err != nil {
+	if err != nil || h.Project != project {
 		if _, err := Publish(d, reader, project); err != nil {
 			return plan.Plan{}, 0, err
 		}

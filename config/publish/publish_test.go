@@ -36,7 +36,7 @@ func sensor(name, section string) string {
 func see(t *testing.T, d dirs.Dirs, project string) (h index.Header, compiled bool) {
 	t.Helper()
 	h, err := index.Read(d.Index(project))
-	if err == nil && h.Stale() == "" {
+	if err == nil && h.Stale(h.Project) == "" {
 		return h, false
 	}
 	if _, err := publish.Publish(d, files.NewReader(), project); err != nil {
@@ -45,8 +45,8 @@ func see(t *testing.T, d dirs.Dirs, project string) (h index.Header, compiled bo
 	if h, err = index.Read(d.Index(project)); err != nil {
 		t.Fatal(err)
 	}
-	if h.Stale() != "" {
-		t.Fatalf("stale as soon as it was made: %s", h.Stale())
+	if h.Stale(h.Project) != "" {
+		t.Fatalf("stale as soon as it was made: %s", h.Stale(h.Project))
 	}
 	return h, true
 }

@@ -230,7 +230,7 @@ func (h *hook) index(project string) (index.Header, bool) {
 	// its index over the one that was just made.
 	for range 2 {
 		idx, err := index.Read(path)
-		if err == nil && idx.Stale() == "" {
+		if err == nil && idx.Stale(project) == "" {
 			return idx, true
 		}
 		if runErr = launch.Run(compile); runErr != nil {

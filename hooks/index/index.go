@@ -99,8 +99,11 @@ type Header struct {
 	// Since says of each section that is selected from when on it has been,
 	// without a break (Unix nanoseconds): what a transcript shows of an earlier
 	// time is nobody's.
-	Since  [SetBits]int64
-	Inputs []Input
+	Since [SetBits]int64
+	// Project is the project the index is for: the file's name is a hash of it, and
+	// somebody may name a directory so that it has a trusted one's.
+	Project string
+	Inputs  []Input
 }
 
 // SetBits is how many sections a record.Set can hold.
@@ -122,8 +125,13 @@ func (h *Header) Inherit(old *Header, now time.Time) {
 	}
 }
 
-// Stale returns the first input that is no longer as it was, or "".
-func (h *Header) Stale() string {
+// Stale returns what makes the index unfit for a project: the first input that is
+// no longer as it was, or the project itself when the index is another one's; ""
+// when it is fit.
+func (h *Header) Stale(project string) string {
+	if h.Project != project {
+		return project + " (an index of another project is in its place)"
+	}
 	for _, in := range h.Inputs {
 		if Look(in.Kind, in.Path) != in {
 			return in.Path
@@ -142,7 +150,7 @@ const (
 )
 
 const (
-	magic = "WAYSIDX3"
+	magic = "WAYSIDX4"
 	// fixed is the part in front of the header: magic, header length, header
 	// checksum, plan length, plan checksum.
 	fixed = len(magic) + 4*4
@@ -228,7 +236,9 @@ func encodeHeader(h Header) []byte {
 	for _, since := range h.Since {
 		b = le.AppendUint64(b, uint64(since))
 	}
+	b = le.AppendUint32(b, uint32(len(h.Project)))
 	b = le.AppendUint32(b, uint32(len(h.Inputs)))
+	b = append(b, h.Project...)
 	for _, in := range h.Inputs {
 		present := byte(0)
 		if in.Present {
@@ -244,8 +254,9 @@ func encodeHeader(h Header) []byte {
 	return b
 }
 
-// headerBytes is the part of an encoded header in front of its inputs.
-const headerBytes = 8 + 3*2 + SetBits*8 + 4
+// headerBytes is the part of an encoded header in front of its project and
+// inputs.
+const headerBytes = 8 + 3*2 + SetBits*8 + 2*4
 
 // inputBytes is the fixed part of an encoded input.
 const inputBytes = 2 + 5*8 + 4
@@ -262,8 +273,12 @@ func decodeHeader(b []byte) (Header, error) {
 	for i := range h.Since {
 		h.Since[i] = int64(le.Uint64(b[14+8*i:]))
 	}
-	n := int(le.Uint32(b[headerBytes-4:]))
+	name, n := int(le.Uint32(b[headerBytes-8:])), int(le.Uint32(b[headerBytes-4:]))
 	b = b[headerBytes:]
+	if name > len(b) {
+		return Header{}, ErrDamaged
+	}
+	h.Project, b = string(b[:name]), b[name:]
 	if n > len(b)/inputBytes {
 		return Header{}, ErrDamaged
 	}

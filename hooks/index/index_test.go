@@ -30,7 +30,7 @@ func sample(t *testing.T, many int) index.Header {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), "x")
-	h := index.Header{Async: record.SetOf(record.ToolCall, record.WayEvent), Blocking: record.SetOf(record.UserPrompt)}
+	h := index.Header{Project: "/home/dev/a project", Async: record.SetOf(record.ToolCall, record.WayEvent), Blocking: record.SetOf(record.UserPrompt)}
 	for _, in := range []struct {
 		kind index.Kind
 		path string
@@ -66,8 +66,11 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, h) || !bytes.Equal(back, plan) {
 			t.Errorf("got %+v, %q, %v", got, back, err)
 		}
-		if got.Stale() != "" {
-			t.Errorf("stale: %s", got.Stale())
+		if why := got.Stale(got.Project + "x"); why == "" {
+			t.Error("fit for a project it is not of")
+		}
+		if got.Stale(got.Project) != "" {
+			t.Errorf("stale: %s", got.Stale(got.Project))
 		}
 		for p, want := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
@@ -224,7 +227,7 @@ func TestStale(t *testing.T) {
 			if want != "" {
 				want = dir + want
 			}
-			if got := h.Stale(); got != want {
+			if got := h.Stale(h.Project); got != want {
 				t.Errorf("stale: %q, want %q", got, want)
 			}
 		})
