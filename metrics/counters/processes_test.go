@@ -112,11 +112,13 @@ func TestKilledDispatchers(t *testing.T) {
 		before = max(before, r.Delivered)
 		reads++
 	}
+	tick := time.NewTicker(5 * time.Millisecond) // readers without a pause would keep out those who fold
+	defer tick.Stop()
 	for running := true; running; {
 		select {
 		case <-ended:
 			running = false
-		default:
+		case <-tick.C:
 		}
 		look()
 	}
