@@ -50,6 +50,9 @@ type Dispatcher struct {
 	Settle time.Duration
 	// Targets makes the ways out.
 	Targets Targets
+	// Courier, when set, takes checkpoints to other rules' targets. It ends after
+	// all rules.
+	Courier actor.Actor
 	// Orphans, when set, ends what processes of this session that died had started.
 	Orphans func(ctx context.Context)
 	// Masker masks by the built-in rules; a plan's own come on top of them.
@@ -85,6 +88,10 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	count.Happened(context.Background(), events.DispatcherStart, "")
 	guard := newStage("guard", d.Log, stopSlack, service{dog, d.report})
 	defer guard.stop(d.Log)
+	if d.Courier != nil {
+		courier := newStage("courier", d.Log, MaxTimeout+stopSlack, service{d.Courier, d.report})
+		defer courier.stop(d.Log)
+	}
 	rules := newStage("rules", d.Log, MaxTimeout+2*stopSlack)
 	rulesStopped := false
 	stopRules := func() {

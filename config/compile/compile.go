@@ -125,7 +125,7 @@ func Compile(env Env, project string) (Result, error) {
 				trust.Command(project), env.SettingsFile(), project),
 		})
 	}
-	r.Problems = append(r.Problems, refuseUnsupported(r.Set)...)
+	r.Problems = append(r.Problems, refuseTogether(r.Set, env.Home)...)
 	r.Plan.Masking = r.Settings.Masking
 	for _, rule := range r.Set.Active() {
 		r.Plan.Rules = append(r.Plan.Rules, rule.Rule)

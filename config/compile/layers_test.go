@@ -2,6 +2,7 @@ package compile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"ways/config/files"
 	"ways/config/plan"
 	"ways/config/problem"
-	"ways/config/schema"
 )
 
 func (h *home) settings(text string) { h.write(h.env.SettingsFile(), text) }
@@ -173,40 +173,40 @@ func TestOpenProjectDirectory(t *testing.T) {
 	}
 }
 
-func TestUnsupported(t *testing.T) {
-	h := newHome(t)
-	h.user("a", oneRule+"    chain: true\n"+
-		"  - {name: kept, sections: [tool_call], dispatch: {file: {path: /x}}, delivery: at_least_once}\n"+
-		"  - {name: idle, enabled: false, sections: [tool_call], dispatch: {file: {path: /x}}, chain: true}\n"+
-		"  - {name: plain, sections: [tool_call], dispatch: {file: {path: /x}}}\n")
-	r := h.compile()
-	if got := ids(r); got != "a/kept a/plain" {
-		t.Errorf("rules: %s", got)
-	}
-	if len(r.Problems) != 1 || r.Problems[0].Rule != "log" || r.Problems[0].Line != 8 || !strings.Contains(r.Problems[0].Message, "chain is not available") {
-		t.Errorf("problems: %v", r.Problems)
-	}
-	a, _ := r.Set.Find("a")
-	if log, _ := a.Find("log"); log.Active || !log.Refused || len(log.Problems) != 1 {
-		t.Errorf("the set says otherwise: %+v", log)
-	}
-}
-
-// The reference page says of a key that it is not available exactly as long as
-// rules that use it are refused.
-func TestUnsupportedIsDocumented(t *testing.T) {
-	table := schema.NewTable(schema.Sensor())
-	for key, rule := range map[string]plan.Rule{
-		"rules[].chain":    {Chain: true},
-		"rules[].delivery": {Delivery: plan.AtLeastOnce},
+func TestRulesThatDoNotGoTogether(t *testing.T) {
+	const chained = "  - {name: %s, sections: [tool_call], dispatch: {file: {path: %s}}, chain: true%s}\n"
+	const plain = "  - {name: %s, sections: [tool_call], dispatch: {file: {path: %s}}}\n"
+	rule := func(form string, args ...any) string { return fmt.Sprintf(form, args...) }
+	for _, row := range []struct {
+		name, rules, runs, says string
+	}{
+		{"one file, both chained", rule(chained, "b", "/x", "") + rule(chained, "c", "/x", ""), "a/b a/c", ""},
+		{"one file, one chained", rule(chained, "b", "/x", "") + rule(plain, "c", "/x"), "a/c", "rule a/c writes the same file"},
+		{"one file, spelt otherwise", rule(chained, "b", "~/x", "") + rule(plain, "c", "~/y/../x"), "a/c", "writes the same file"},
+		{"one file, the plain one is off", rule(chained, "b", "/x", "") + "  - {name: c, enabled: false, sections: [tool_call], dispatch: {file: {path: /x}}}\n", "a/b", ""},
+		{"checkpoints to another", rule(chained, "b", "/x", ", checkpoint: {to: a/c}") + rule(plain, "c", "/y"), "a/b a/c", ""},
+		{"checkpoints to another chain", rule(chained, "b", "/x", ", checkpoint: {every: 5, to: a/c}") + rule(chained, "c", "/y", ""), "a/b a/c", ""},
+		{"checkpoints to nobody", rule(chained, "b", "/x", ", checkpoint: {to: a/z}"), "", "no rule a/z runs here"},
+		{"checkpoints to a rule that is refused", rule(chained, "b", "/x", ", checkpoint: {to: a/c}") + rule(chained, "c", "/y", "") + rule(plain, "d", "/y"), "a/d", "no rule a/c runs here"},
+		{"checkpoints to itself", rule(chained, "b", "/x", ", checkpoint: {to: a/b}"), "", "prove nothing"},
+		{"checkpoints to the same file", rule(chained, "b", "/x", ", checkpoint: {to: a/c}") + rule(chained, "c", "/x", ""), "a/c", "prove nothing"},
+		{"checkpoints in a circle", rule(chained, "b", "/x", ", checkpoint: {to: a/c}") + rule(chained, "c", "/y", ", checkpoint: {to: a/b}"), "", "in a circle"},
 	} {
-		k, _ := table.Key(key)
-		if says, is := strings.Contains(k.Long, "not available in this version"), Unsupported(rule) != ""; says != is {
-			t.Errorf("%s: refused %v, documented so %v", key, is, says)
+		h := newHome(t)
+		h.user("a", oneRule[:strings.Index(oneRule, "rules:")]+"rules:\n"+row.rules)
+		r := h.compile()
+		if got := ids(r); got != row.runs {
+			t.Errorf("%s: rules %q, want %q; %v", row.name, got, row.runs, r.Problems)
 		}
-	}
-	if why := Unsupported(plan.Rule{Delivery: plan.BestEffort}); why != "" {
-		t.Errorf("a plain rule: %s", why)
+		if (len(problem.Errors(r.Problems)) > 0) != (row.says != "") ||
+			row.says != "" && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return strings.Contains(p.Message, row.says) && p.Line > 0 }) {
+			t.Errorf("%s: problems %v, want one that says %q", row.name, r.Problems, row.says)
+		}
+		for _, pr := range r.Plan.Rules {
+			if c := pr.Checkpoint; c.To != "" && (c.Way == nil || c.Way.ID != c.To) || pr.Chain && c.Every == 0 {
+				t.Errorf("%s: %s has the checkpoints %+v", row.name, pr.ID, c)
+			}
+		}
 	}
 }
 

@@ -93,10 +93,23 @@ type Rule struct {
 	Mode     Mode          `json:"mode"`
 	Timeout  time.Duration `json:"timeout_ns"`
 	// Queue caps the records waiting in memory for this rule.
-	Queue    int       `json:"queue"`
-	Delivery Delivery  `json:"delivery"`
-	Chain    bool      `json:"chain,omitempty"`
-	Redact   Redaction `json:"redact"`
+	Queue    int      `json:"queue"`
+	Delivery Delivery `json:"delivery"`
+	Chain    bool     `json:"chain,omitempty"`
+	// Checkpoint says when a chain's head is signed, and who is told.
+	Checkpoint Checkpoint `json:"checkpoint,omitzero"`
+	Redact     Redaction  `json:"redact"`
+}
+
+// Checkpoint is about the signed heads of a rule's chain; zero for a rule without
+// a chain.
+type Checkpoint struct {
+	// Every is after how many records one is made.
+	Every int `json:"every"`
+	// To is the id of the rule whose target is sent each of them; empty for none.
+	To string `json:"to,omitempty"`
+	// Way is the rule To.
+	Way *Rule `json:"way,omitempty"`
 }
 
 // Target is where a rule's records go: exactly one field is set.

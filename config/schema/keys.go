@@ -160,7 +160,21 @@ func sensorKeys() []Key {
 		{
 			Name: "rules[].chain", Type: Bool, Default: "false", Scope: all,
 			Short: "Whether the rule's records form a hash chain.",
-			Long:  "With a `file` target in `jsonl` format only. `chain: true` is not available in this version: such a rule is refused.",
+			Long:  "Each record then carries its number, the hash of the one before it, and its own; [chain.md](chain.md) says how to check them, and what they prove. Not with `format: text`. All rules that write one file must agree.",
+		},
+		{
+			Name: "rules[].checkpoint", Type: Group, Scope: all,
+			Short: "When the chain's head is signed, and who is told.",
+			Long:  "With `chain: true` only. Without it, a checkpoint is made after every 100 records and when a dispatcher ends; see [chain.md](chain.md#checkpoints).",
+		},
+		{
+			Name: "rules[].checkpoint.every", Type: Int, Min: 1, Max: 1_000_000, Default: "100", Scope: all,
+			Short: "After how many records a checkpoint is made.",
+		},
+		{
+			Name: "rules[].checkpoint.to", Type: Text, Max: 129, Scope: all,
+			Short: "The rule, `sensor/rule`, whose target is sent each checkpoint.",
+			Long:  "A place that whoever can change the log cannot change. That rule must run and write another file, and send its own checkpoints nowhere. Its sections and condition do not matter.",
 		},
 		{
 			Name: "rules[].redact", Type: Choice, Choices: []string{"secrets", "none"}, Default: "secrets", Scope: all,

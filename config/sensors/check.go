@@ -299,8 +299,14 @@ func check(r *Rule) []finding {
 			}
 		}
 	}
-	if r.Chain && (r.Target.File == nil || r.Target.File.Format != "jsonl") {
-		say(problem.Error, "chain", "a chain needs a file target in jsonl format", "remove chain, or change dispatch")
+	if r.Chain && r.Target.File != nil && r.Target.File.Format != "jsonl" {
+		say(problem.Error, "chain", "lines in the text format cannot be chained", "write format: jsonl, or remove chain")
+	}
+	for _, key := range []string{"checkpoint.every", "checkpoint.to"} {
+		if at, set := r.Origins[key]; set && at.Layer != Default && !r.Chain {
+			say(problem.Error, key, "there are checkpoints of a chain only", "add chain: true, or remove checkpoint")
+			break
+		}
 	}
 	if r.Mode == plan.Blocking && r.Timeout > blockingCap {
 		say(problem.Warning, "timeout", fmt.Sprintf("a blocking rule is cut off after %s, whatever its timeout", blockingCap), "lower the timeout, or make the rule async")

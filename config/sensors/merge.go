@@ -12,6 +12,10 @@ import (
 	"ways/config/schema"
 )
 
+// defaultEvery is after how many records a chain's head is signed, in a rule that
+// says nothing of checkpoints.
+const defaultEvery = 100
+
 // blockingCap is how long blocking rules may hold one hook event (seed §5).
 const blockingCap = 10 * time.Second
 
@@ -170,6 +174,12 @@ func fill(r *Rule) {
 	r.Queue = int(r.fields["queue"].scalar.Int)
 	r.Delivery = plan.Delivery(text("delivery"))
 	r.Chain = r.fields["chain"].scalar.Bool
+	if r.Chain {
+		r.Checkpoint = plan.Checkpoint{Every: defaultEvery, To: text("checkpoint.to")}
+		if has("checkpoint.every") {
+			r.Checkpoint.Every = int(r.fields["checkpoint.every"].scalar.Int)
+		}
+	}
 	r.Redact = plan.Redaction(text("redact"))
 	if has("dispatch.file") {
 		r.Target.File = &plan.File{

@@ -155,8 +155,8 @@ func TestMistakes(t *testing.T) {
 		{"env name", command("        argv: [cat]\n        env: {A-B: c}\n"), 9, 15, "rules[].dispatch.command.env", `"A-B" is no name of an environment variable`, ""},
 		{"env twice", command("        argv: [cat]\n        env: {A: c, A: d}\n"), 9, 21, "rules[].dispatch.command.env", "a second time", ""},
 		{"cwd relative", command("        argv: [cat]\n        cwd: tmp\n"), 9, 14, "rules[].dispatch.command.cwd", "is relative", ""},
-		{"chain into a text file", rule("    dispatch: {file: {path: /x, format: text}}\n    chain: true\n"), 7, 12, "rules[].chain", "a chain needs a file target in jsonl format", ""},
-		{"chain over http", httpRule("    chain: true\n"), 9, 12, "rules[].chain", "a chain needs a file target", ""},
+		{"chain into a text file", rule("    dispatch: {file: {path: /x, format: text}}\n    chain: true\n"), 7, 12, "rules[].chain", "lines in the text format cannot be chained", ""},
+		{"checkpoints without a chain", rule(toFile + "    checkpoint: {every: 5}\n"), 7, 25, "rules[].checkpoint.every", "of a chain only", ""},
 		// Conditions.
 		{"where as text", rule(toFile + "    where: data.name\n"), 7, 12, "rules[].where", "must be paths with values", ""},
 		{"where empty", rule(toFile + "    where:\n"), 7, 5, "rules[].where", "must be paths with values", "{} for no condition"},

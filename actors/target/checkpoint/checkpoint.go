@@ -15,6 +15,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -294,4 +297,33 @@ func parse(before []string, signatures string, known note.Verifiers) (Checkpoint
 		return Checkpoint{}, false
 	}
 	return c, true
+}
+
+// Record is a checkpoint as a record that another rule's target is sent: section
+// checkpoint, outside the numbers of its session, so its seq is 0.
+func Record(session, rule, name string, h chain.Head, signed []byte, now time.Time) ([]byte, error) {
+	type data struct {
+		Chain string `json:"chain"`
+		Rule  string `json:"rule"`
+		N     uint64 `json:"n"`
+		Hash  string `json:"hash"`
+		Note  string `json:"note"`
+	}
+	return json.Marshal(struct {
+		V         int    `json:"v"`
+		Section   string `json:"section"`
+		Event     string `json:"event"`
+		Source    string `json:"source"`
+		TS        string `json:"ts"`
+		Session   string `json:"session"`
+		Seq       uint64 `json:"seq"`
+		AgentID   string `json:"agent_id"`
+		AgentType string `json:"agent_type"`
+		Project   string `json:"project"`
+		Cwd       string `json:"cwd"`
+		Data      data   `json:"data"`
+	}{
+		1, "checkpoint", "Checkpoint", "dispatcher", now.UTC().Format(time.RFC3339Nano), session, 0, "main", "main", "", "",
+		data{name, rule, h.N, hex.EncodeToString(h.Hash[:]), string(signed)},
+	})
 }

@@ -2,6 +2,9 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -9,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"ways/actors/target/checkpoint"
 	"ways/hooks/chain"
+	"ways/hooks/redact"
 )
 
 func head(n uint64) chain.Head { return chain.Head{N: n, Hash: [32]byte{byte(n), 1, 2}} }
@@ -171,4 +176,25 @@ func FuzzReader(f *testing.F) {
 		}
 		t.Error("the reader does not end")
 	})
+}
+
+// Masking leaves a checkpoint whole: its note can be verified where it arrives.
+func TestARecordIsNotMasked(t *testing.T) {
+	dir := t.TempDir()
+	keyFile := checkpoint.KeyFile(dir)
+	masker, err := redact.New(redact.Options{})
+	must(t, err)
+	for n := uint64(1); n <= 50; n++ {
+		h := chain.Head{N: n, Hash: sha256.Sum256([]byte{byte(n)})}
+		signed, err := checkpoint.New(dir, keyFile).Write("c", h)
+		must(t, err)
+		record, err := checkpoint.Record("s", "a/b", "c", h, signed, time.Unix(1, 0))
+		must(t, err)
+		body := masker.Seal(record, redact.Envelope{Rule: "x/y"})
+		var got struct{ Data struct{ Note, Hash string } }
+		must(t, json.Unmarshal(body.Bytes(), &got))
+		if got.Data.Note != string(signed) || got.Data.Hash != hex.EncodeToString(h.Hash[:]) || body.Counts() != nil {
+			t.Fatalf("sealed: %s", body.Bytes())
+		}
+	}
 }

@@ -77,7 +77,7 @@ func block(env cli.Env, d dirs.Dirs, session, project string, records []supervis
 	prepare(log)
 	return supervisor.Blocking{
 		Dir: d.Session(session), Session: session, Plan: p, Records: records,
-		Targets: targets(env, d), Masker: masker, Log: log,
+		Targets: outlets{env: env, dirs: d, session: session, log: log}.target, Masker: masker, Log: log,
 	}.Run(ctx)
 }
 

@@ -5,7 +5,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,11 +14,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"ways/actors/courier"
 	"ways/actors/deadletter"
-	"ways/actors/target"
 	"ways/actors/target/command"
-	"ways/actors/target/file"
-	"ways/actors/target/http"
 	"ways/cmd/internal/cli"
 	"ways/cmd/internal/logfile"
 	"ways/config/files"
@@ -164,6 +161,9 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	log.Info().Str("version", env.Version).Dur("idle", when.idle).Msg("dispatcher starts")
 	reader, follower := files.NewReader(), files.NewReader()
 	conf, _, _ := settings.Load(reader, d.Settings(), d.Home)
+	out := outlets{env: env, dirs: d, session: session, log: log}
+	out.courier = courier.New(courier.Options{Make: out.target, Masker: masker, Log: log})
+	out.last = true
 	if err := markPending(d, session); err != nil {
 		log.Error().Err(err).Msg("should this process die, nobody adopts what it leaves")
 	}
@@ -171,7 +171,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 		Dir: dir, Session: session, Lock: lock, Idle: when.idle, Linger: when.linger, Masker: masker, Log: log, Events: events.NewLog(d.State),
 		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
 		Index:   func(project string) (index.Header, error) { return publish.Header(d, follower, project) },
-		Targets: targets(env, d), Orphans: orphans,
+		Targets: out.target, Courier: out.courier, Orphans: orphans,
 		Dead:   deadletter.NewStore(d.State),
 		MaxAge: conf.MaxAge,
 		Drained: func() {
@@ -192,23 +192,5 @@ func prepare(log zerolog.Logger) {
 	}
 	if err := command.BecomeSubreaper(); err != nil {
 		log.Warn().Err(err).Msg("cannot adopt what commands leave behind")
-	}
-}
-
-// errNoTarget is returned for a plan of a newer build.
-var errNoTarget = errors.New("a target that this build does not know")
-
-// targets makes rules' ways out.
-func targets(env cli.Env, d dirs.Dirs) supervisor.Targets {
-	return func(r plan.Rule) (target.Target, error) {
-		switch {
-		case r.Target.File != nil:
-			return file.New(*r.Target.File, file.Options{StateDir: d.State, Home: d.Home, Getenv: env.Getenv, Sync: r.Delivery == plan.AtLeastOnce})
-		case r.Target.HTTP != nil:
-			return http.New(*r.Target.HTTP, http.Options{Getenv: env.Getenv, Version: env.Version})
-		case r.Target.Command != nil:
-			return command.New(*r.Target.Command, command.Options{Home: d.Home, Getenv: env.Getenv})
-		}
-		return nil, errNoTarget
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"ways/config/compile"
-	"ways/config/plan"
 	"ways/config/problem"
 	"ways/config/sensors"
 )
@@ -109,8 +107,6 @@ func TestNotThereYet(t *testing.T) {
 		words string
 		there bool
 	}{
-		{"`delivery: at_least_once`", compile.Unsupported(plan.Rule{Delivery: plan.AtLeastOnce}) == ""},
-		{"`chain: true`", compile.Unsupported(plan.Rule{Chain: true}) == ""},
 		{"no metrics endpoint", verb("ways metrics")},
 		{"no verb that shows the logs", verb("ways logs")},
 		{"no verbs to set them", verb("ways settings")},
