@@ -214,7 +214,7 @@ func statusOf(it transcript.Item, l transcript.Line, mode string) string {
 		}
 		return "rejected"
 	}
-	text := firstText(it.Content)
+	text := transcript.Beginning(it.Content, 600)
 	switch {
 	case strings.Contains(text, "<tool_use_error>"):
 		return "rejected"
@@ -233,12 +233,6 @@ func unquoteShort(val jsontext.Value) string {
 		return ""
 	}
 	return unquote(val)
-}
-
-// firstText is the beginning of a result's content.
-func firstText(val jsontext.Value) string {
-	text := string(val[:min(len(val), 600)])
-	return strings.TrimLeft(text, "\"[{ ")
 }
 
 // spoke notes that an agent said something: its earlier calls and the texts in

@@ -536,3 +536,26 @@ func repair(line []byte) ([]byte, int) {
 	}
 	return fixed, n
 }
+
+// Beginning is how a result's content begins, as plain text: of a string, or of
+// the first text block. It looks at most bytes of it.
+func Beginning(content jsontext.Value, most int) string {
+	if content.Kind() == '[' {
+		first := jsontext.Value(nil)
+		_ = array(content, func(val jsontext.Value) error { // it was parsed as a whole before
+			if b, err := readBlock(val); first == nil && err == nil && b.kind == "text" {
+				first = b.text
+			}
+			return nil
+		})
+		content = first
+	}
+	if content.Kind() != '"' {
+		return ""
+	}
+	if len(content) > most {
+		content = append(bytes.Clone(content[:most]), '"')
+	}
+	plain, _ := jsontext.AppendUnquote(nil, content) // an escape that was cut through is lost
+	return string(plain)
+}
