@@ -37,7 +37,7 @@ func (r *run) damaged(d *spool.Damage) {
 // it was deleted, or damage took whole records. Where a rule's cursor stays in
 // front of them, the next dispatcher tells of them again.
 func (r *run) missing(last uint64) {
-	if r.read.Seq == 0 || last <= r.read.Seq {
+	if r.read.Seq == 0 && r.saved == 0 || last <= r.read.Seq {
 		return // without a cursor, earlier records may have been given back
 	}
 	r.Log.Error().Uint64("from", r.read.Seq+1).Uint64("to", last).Msg("records are missing from the spool")
