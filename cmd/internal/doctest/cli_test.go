@@ -19,7 +19,7 @@ func TestCommandReference(t *testing.T) {
 	p := readPage(t, "docs/cli.md")
 	h := newHome(t)
 	// The help does not list what hooks alone run.
-	want := append(verbs(t, h, "ways"), theHook, "ways sensors compile")
+	want := append(verbs(t, h, "ways"), theHook, "ways sensors compile", "ways metrics serve")
 	var have []string
 	for _, line := range p.prose() {
 		if verb, ok := strings.CutPrefix(line, "## ways"); ok {
