@@ -109,6 +109,12 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	spool := intake.New(intake.Options{
 		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Linger: d.Linger, Drained: d.Drained, Roster: list, Meter: count, Log: d.Log,
 	})
+	if d.Index != nil {
+		spool.Generation = func(project string) (uint64, error) {
+			h, err := d.Index(project)
+			return h.Generation, err
+		}
+	}
 	list.acks = spool
 	// The transcript actor and the spool actor know each other by their mailboxes.
 	follow := transcript.New(transcript.Options{

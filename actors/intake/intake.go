@@ -129,8 +129,10 @@ type Options struct {
 	// dispatcher is about to leave.
 	Drained func()
 	Roster  Roster
-	Meter   Meter
-	Log     zerolog.Logger
+	// Generation, when set, returns the generation of a project's index, as it is now.
+	Generation func(project string) (uint64, error)
+	Meter      Meter
+	Log        zerolog.Logger
 }
 
 // Intake is the actor.
@@ -281,6 +283,8 @@ func (in *Intake) Serve(ctx context.Context) error {
 	defer idle.Stop()
 	var saveDue, wait <-chan time.Time
 	more := true
+	// rung: somebody rang since the index was last looked at.
+	rung := false
 	always := make(chan struct{})
 	close(always)
 	for {
@@ -307,6 +311,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 			more = true
 		case <-in.bell:
 			more = true
+			rung = true
 		case <-saveDue:
 			saveDue = nil
 			r.tellGaps()
@@ -345,6 +350,10 @@ func (in *Intake) Serve(ctx context.Context) error {
 			if progress {
 				r.moved = time.Now()
 				idle.Reset(r.rest())
+			}
+			if rung && !more && r.stalled == nil {
+				rung = false
+				r.look()
 			}
 			switch {
 			case more:
@@ -537,6 +546,31 @@ func (r *run) follow(f spool.Frame) error {
 		r.replan(p, f)
 	}
 	return nil
+}
+
+// look follows a change of the index that no record brought: a hook whose event no
+// rule wants any more rings all the same. A rule that lost its trust stops now,
+// with what waits for it; one that is new begins behind what is in the spool.
+func (r *run) look() {
+	if r.Generation == nil || r.order == nil || r.stopped || r.project == "" {
+		return
+	}
+	now, err := r.Generation(r.project)
+	if err != nil || now == r.generation {
+		return
+	}
+	p, generation, err := r.Roster.Load(r.project)
+	if err != nil || generation == r.generation {
+		return
+	}
+	last, err := spool.LastSeq(r.Dir, lockWait)
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("last sequence number unknown")
+		last = r.read.Seq
+	}
+	r.generation, r.satisfied = generation, generation
+	r.replan(p, spool.Frame{Seq: max(last, r.read.Seq) + 1, At: r.read.At})
+	r.dirty = true
 }
 
 // replan makes the rules of a plan the ones that run.

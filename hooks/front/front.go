@@ -209,6 +209,10 @@ func (h *hook) handle(raw []byte) {
 			return
 		}
 		h.wake(dir, ev.Session)
+	} else {
+		// A dispatcher that runs may still hold records for a rule that the index
+		// has no more: it looks when it is woken.
+		launch.Wake(dir, launch.Appended)
 	}
 	if ev.Name == "SessionEnd" {
 		launch.Wake(dir, launch.Ended)
