@@ -158,3 +158,18 @@ func TestRunRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestArrivalTable(t *testing.T) {
+	ms := func(n ...float64) []time.Duration {
+		var list []time.Duration
+		for _, m := range n {
+			list = append(list, time.Duration(m*float64(time.Millisecond)))
+		}
+		return list
+	}
+	got := arrivalTable(timing{"from a", ms(3, 1, 2)}, timing{"from b", ms(0)})
+	want := "| one async rule at a file | median, ms | p99, ms |\n| --- | ---: | ---: |\n| from a | 2.00 | 3.00 |\n| from b | 0.00 | 0.00 |\n"
+	if got != want {
+		t.Errorf("table:\n%swant\n%s", got, want)
+	}
+}
