@@ -57,9 +57,20 @@ type rig struct {
 
 func newRig(t *testing.T, mode subagentMode) rig {
 	t.Helper()
+	return newRigOf(t, mode, "")
+}
+
+// newRigOf is newRig with a version of the client; the one the tests are written
+// against, or the environment names, when it is empty.
+func newRigOf(t *testing.T, mode subagentMode, version string) rig {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	binary, err := client.Locate(ctx)
+	locate := client.Locate
+	if version != "" {
+		locate = func(ctx context.Context) (string, error) { return client.LocateVersion(ctx, version) }
+	}
+	binary, err := locate(ctx)
 	if err != nil {
 		t.Fatalf("these tests drive the real client: %v", err)
 	}

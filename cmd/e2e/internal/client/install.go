@@ -30,6 +30,11 @@ func Locate(ctx context.Context) (string, error) {
 		}
 		return path, nil
 	}
+	return LocateVersion(ctx, Version)
+}
+
+// LocateVersion is Locate for one version, whatever the environment says.
+func LocateVersion(ctx context.Context, version string) (string, error) {
 	pkg, err := packageFor(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return "", err
@@ -42,7 +47,7 @@ func Locate(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("the client's cache: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(root, Version+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(filepath.Join(root, version+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return "", fmt.Errorf("the client's cache: %w", err)
 	}
@@ -51,14 +56,14 @@ func Locate(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
 
-	dir := filepath.Join(root, Version)
+	dir := filepath.Join(root, version)
 	binary := filepath.Join(dir, "node_modules", filepath.FromSlash(pkg), "claude")
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the client's cache: %w", err)
 	}
-	if err := install(ctx, dir, pkg+"@"+Version); err != nil {
+	if err := install(ctx, dir, pkg+"@"+version); err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(binary); err != nil {

@@ -1,0 +1,302 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// olderClient is another version that the completeness of the record stream is
+// shown with: its hooks tell less.
+const olderClient = "2.1.197"
+
+// auditAll installs the product with one sensor that takes everything.
+func auditAll(t *testing.T, r rig) (in install, log string) {
+	t.Helper()
+	in = newInstall(t, r.client.Home, append(r.client.Environ(), "WAYS_DISPATCHER_IDLE=20s"))
+	in.run(t, "reconcile")
+	log = filepath.Join(r.client.Home, "audit", "all.jsonl")
+	writeFile(t, filepath.Join(in.config, "sensors", "all.yaml"), []byte(`spec: 1
+kind: ways
+name: all
+rules:
+  - name: log
+    sections: [user_prompt, queued_message, assistant_response, tool_call, tool_result, subagent, compaction, session_start, session_end]
+    dispatch:
+      file: {path: `+log+`, format: jsonl}
+    redact: none
+`))
+	return in, log
+}
+
+// block is what the tests read of one line of a transcript.
+type transcriptLine struct {
+	Type       string
+	Attachment struct {
+		Type, CommandMode string
+		Prompt            json.RawMessage
+	}
+	Message struct{ Content json.RawMessage }
+}
+
+// shownBy counts what all transcripts of a session show: calls, results, texts
+// and queued messages.
+func shownBy(t *testing.T, home, session string) map[string]int {
+	t.Helper()
+	main, err := filepath.Glob(filepath.Join(home, ".claude", "projects", "*", session+".jsonl"))
+	if err != nil || len(main) != 1 {
+		t.Fatalf("transcripts %v, %v", main, err)
+	}
+	subs, err := filepath.Glob(filepath.Join(strings.TrimSuffix(main[0], ".jsonl"), "subagents", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{}
+	for _, path := range append(main, subs...) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range bytes.Lines(raw) {
+			var v transcriptLine
+			if json.Unmarshal(l, &v) != nil {
+				continue // the torn end of a killed client
+			}
+			var prompt string
+			if v.Attachment.Type == "queued_command" && v.Attachment.CommandMode == "prompt" && json.Unmarshal(v.Attachment.Prompt, &prompt) == nil {
+				want["queued_message "+prompt]++
+			}
+			if v.Type != "assistant" && v.Type != "user" {
+				continue
+			}
+			var blocks []struct {
+				Type, ID, Text string
+				ToolUseID      string `json:"tool_use_id"`
+			}
+			if json.Unmarshal(v.Message.Content, &blocks) != nil {
+				continue
+			}
+			for _, b := range blocks {
+				switch {
+				case b.Type == "tool_use":
+					want["tool_call "+b.ID]++
+				case b.Type == "tool_result":
+					want["tool_result "+b.ToolUseID]++
+				case b.Type == "text" && v.Type == "assistant":
+					want["assistant_response "+strings.TrimSpace(b.Text)]++
+				}
+			}
+		}
+	}
+	return want
+}
+
+// checkComplete shows that everything that the transcripts of these sessions
+// show is in the log once, and that nothing else is.
+func checkComplete(t *testing.T, home string, list []record, sessions ...string) {
+	t.Helper()
+	for _, session := range sessions {
+		want, got := shownBy(t, home, session), map[string]int{}
+		for _, r := range list {
+			if r.Session != session {
+				continue
+			}
+			var text string
+			_ = json.Unmarshal(r.Data.Text, &text)
+			switch r.Section {
+			case "tool_call", "tool_result":
+				if r.AgentType == "unknown" && want[r.Section+" "+r.Data.ID] == 0 {
+					continue // the client's own agent that compacts: it has no transcript
+				}
+				got[r.Section+" "+r.Data.ID]++
+			case "assistant_response", "queued_message":
+				got[r.Section+" "+strings.TrimSpace(text)]++
+			}
+		}
+		if maps.Equal(got, want) {
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(want)) {
+			if got[k] != want[k] {
+				t.Errorf("%d records of %q, want %d", got[k], k, want[k])
+			}
+		}
+		for _, k := range slices.Sorted(maps.Keys(got)) {
+			if want[k] == 0 {
+				t.Errorf("%d records of %q, of which no transcript tells", got[k], k)
+			}
+		}
+	}
+	for _, r := range list {
+		if strings.Contains(string(r.Data.Text)+string(r.Data.Output)+string(r.Data.Input), "a thought that no log may hold") && !strings.Contains(string(r.Data.Prompt), "SCRIPT") {
+			t.Errorf("a thought in record %d: %s", r.Seq, r.Section)
+		}
+	}
+}
+
+// summary is a record in a few words, for messages.
+func summary(list []record) string {
+	var b strings.Builder
+	for _, r := range list {
+		fmt.Fprintf(&b, "%s %d %s %s %s %s %.60s %.60s\n", r.Session[:8], r.Seq, r.Source, r.Section, r.AgentID, r.Data.Status, r.Data.Text, r.Data.Prompt)
+	}
+	return b.String()
+}
+
+// TestCompletePrint: print mode, with parallel tools, failing ones, and three
+// subagents, on both clients.
+func TestCompletePrint(t *testing.T) {
+	for _, row := range []struct {
+		version string
+		mode    subagentMode
+	}{{"", background}, {"", foreground}, {olderClient, foreground}} {
+		t.Run(row.version+string(row.mode), func(t *testing.T) {
+			t.Parallel()
+			r := newRigOf(t, row.mode, row.version)
+			in, log := auditAll(t, r)
+			prompt, _ := busySession(t, r.client.Project, row.mode)
+			session, res := r.run(t, prompt)
+			if res.ExitCode != 0 {
+				t.Fatalf("exit %d: %s", res.ExitCode, res.Stderr)
+			}
+			in.waitGone(t, session)
+			list := readLog(t, log)
+			checkNumbers(t, list)
+			checkComplete(t, r.client.Home, list, session)
+			for _, r := range list {
+				if r.Section == "session_end" && r.Source != "hook" {
+					t.Errorf("the session's end was inferred")
+				}
+			}
+			if t.Failed() {
+				t.Log(summary(list))
+			}
+		})
+	}
+}
+
+// TestCompleteTerminal: what a person does in a terminal, on both clients.
+func TestCompleteTerminal(t *testing.T) {
+	for _, version := range []string{"", olderClient} {
+		t.Run("client "+version, func(t *testing.T) {
+			t.Parallel()
+			completeTerminal(t, version)
+		})
+	}
+}
+
+func completeTerminal(t *testing.T, version string) {
+	r := newRigOf(t, background, version)
+	in, log := auditAll(t, r)
+	session := newSession()
+	term := inTerminal(t, r, "--session-id", session)
+	records := func() []record {
+		if _, err := os.Stat(log); err != nil {
+			return nil
+		}
+		return readLog(t, log)
+	}
+	// until waits until the log has n records of a section.
+	until := func(section string, n int) {
+		t.Helper()
+		eventually(t, screenLimit, func() bool {
+			got := 0
+			for _, rec := range records() {
+				if rec.Section == section {
+					got++
+				}
+			}
+			return got >= n
+		}, func() string {
+			return fmt.Sprintf("not %d of %s:\n%s\n%s", n, section, summary(records()), term.screen())
+		})
+	}
+
+	// A reply that is stopped.
+	term.enter(`a SCRIPT: [{"text":"one two three four five six seven eight","delay_s":20}]`)
+	until("user_prompt", 1)
+	term.see("one two three")
+	term.keys("Escape")
+	term.see("nterrupted")
+	until("assistant_response", 1) // no hook tells of it
+
+	// A message that is typed while a tool runs, twice the same.
+	term.enter(`b SCRIPT: [{"text":"I start","tool":"Bash","input":{"command":"sleep 5; echo slept"}},{"text":"after the queue"}]`)
+	until("tool_call", 1)
+	term.enter("look at the docs")
+	term.enter("look at the docs")
+	until("tool_result", 1)
+	until("assistant_response", 3)
+
+	// A message that is typed while the reply streams, and a call that is refused.
+	term.enter(`c SCRIPT: [{"tool":"NoSuchTool","input":{"x":1}},{"text":"slow words here and more of them","delay_s":4}]`)
+	term.see("slow words")
+	term.enter("typed during the reply")
+	until("tool_call", 2)
+
+	// A tool that is stopped.
+	term.see("done")
+	term.enter(`d SCRIPT: [{"text":"I run it","tool":"Bash","input":{"command":"sleep 25"}},{"text":"never"}]`)
+	until("tool_call", 3)
+	term.see("sleep 25")
+	term.keys("Escape")
+	until("tool_result", 3)
+
+	term.enter("/compact")
+	until("compaction", 2)
+	term.enter(`e SCRIPT: [{"text":"two at once","tools":[{"tool":"Bash","input":{"command":"echo x1"}},{"tool":"Bash","input":{"command":"echo x2"}}]},{"text":"both done"}]`)
+	term.see("both done")
+	term.enter("/exit")
+	term.gone()
+	in.waitGone(t, session)
+
+	// Taken up again, cleared, and killed in the middle of a tool.
+	term = inTerminal(t, r, "--resume", session)
+	term.enter(`f SCRIPT: [{"text":"here again"}]`)
+	term.see("here again")
+	term.enter("/clear")
+	until("session_end", 2)
+	term.enter(`g SCRIPT: [{"text":"last words","tool":"Bash","input":{"command":"sleep 60"}},{"text":"never"}]`)
+	term.see("sleep 60")
+	until("user_prompt", 6)
+	calls := 0
+	for _, rec := range records() {
+		if rec.Section == "tool_call" {
+			calls++
+		}
+	}
+	until("tool_call", max(calls, 6))
+	if err := syscall.Kill(term.pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until("session_end", 3)
+
+	list := records()
+	second := list[len(list)-1].Session
+	in.waitGone(t, session)
+	in.waitGone(t, second)
+	list = records()
+	checkNumbers(t, list)
+	checkComplete(t, r.client.Home, list, session, second)
+	ends := []string{}
+	for _, rec := range list {
+		if rec.Section == "session_end" {
+			ends = append(ends, rec.Source)
+		}
+	}
+	if !slices.Equal(ends, []string{"hook", "hook", "transcript"}) {
+		t.Errorf("ends of sessions from %v", ends)
+	}
+	if t.Failed() {
+		t.Log(summary(list))
+	}
+}
