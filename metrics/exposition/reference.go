@@ -31,7 +31,7 @@ password. It speaks the text format, OpenMetrics and protobuf, whichever is aske
 
 Where the node exporter runs anyway, its textfile collector does without a server; have a timer run
 
-    ways metrics --output /var/lib/node_exporter/textfile/ways.prom
+    ways metrics --output /srv/node-exporter/textfile/ways.prom
 
 The file is replaced in one step.
 
