@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -94,8 +95,11 @@ type Input struct {
 	Current string
 	// Chain is the chain's name; the checkpoints of others are passed over.
 	Chain string
-	// Checkpoints are read from here, for instance; nil for none.
-	Checkpoints *checkpoint.Reader
+	// Delivered says that the files are what a receiver kept of records that were
+	// sent: some may have been given up, and one may stand there twice in a row.
+	Delivered bool
+	// Checkpoints are those to compare with, each in the order they were made.
+	Checkpoints []*checkpoint.Reader
 }
 
 // Report is what was found.
@@ -106,6 +110,8 @@ type Report struct {
 	Records uint64 `json:"records"`
 	First   uint64 `json:"first,omitempty"`
 	Last    uint64 `json:"last,omitempty"`
+	// Head is the hash of the last one.
+	Head string `json:"head,omitempty"`
 	// Checkpoints agreed with the log.
 	Checkpoints uint64    `json:"checkpoints"`
 	Findings    []Finding `json:"findings"`
@@ -140,12 +146,17 @@ type verifier struct {
 	// last is where the last record is, and where the line being read.
 	last, here place
 	// unchained counts the lines in front of the first record.
-	unchained uint64
-	// next is the next checkpoint to compare with; more says that there is one.
-	next     checkpoint.Checkpoint
-	more     bool
-	previous uint64
-	otherKey uint64
+	unchained   uint64
+	checkpoints []*cursor
+	otherKey    uint64
+}
+
+// cursor is a place among checkpoints: next is the one to compare with, and more
+// says that there is one.
+type cursor struct {
+	reader *checkpoint.Reader
+	next   checkpoint.Checkpoint
+	more   bool
 }
 
 type place struct {
@@ -158,10 +169,21 @@ func (v *verifier) add(s Status, k Kind, at place, n uint64, format string, args
 	v.report.Findings = append(v.report.Findings, Finding{k, at.file, at.line, n, fmt.Sprintf(format, args...), s})
 }
 
+// First returns the number of a file's first chained record; 0 when it has none.
+func First(name string) (uint64, error) {
+	v := &verifier{}
+	l, _, err := v.search([]string{name}, func(place, chain.Link) bool { return true })
+	return l.N, err
+}
+
 // run reads everything; a tampered line ends it.
 func (v *verifier) run() error {
-	if err := v.advance(); err != nil {
-		return err
+	for _, r := range v.in.Checkpoints {
+		c := &cursor{reader: r}
+		v.checkpoints = append(v.checkpoints, c)
+		if err := v.advance(c); err != nil {
+			return err
+		}
 	}
 	for _, name := range v.in.Files {
 		done, err := v.file(name)
@@ -170,7 +192,7 @@ func (v *verifier) run() error {
 		}
 	}
 	if v.began {
-		v.report.Last = v.head.N
+		v.report.Last, v.report.Head = v.head.N, hex.EncodeToString(v.head.Hash[:])
 	}
 	v.ends()
 	return v.checkpointsBehind()
@@ -250,6 +272,13 @@ func (v *verifier) line(at place, line []byte) (bool, error) {
 	case !ended:
 		return v.torn(at, body, l), nil
 	case v.began && parsed && l.Follows(v.head):
+	case v.began && v.in.Delivered && l.Whole() && l.Head() == v.head:
+		return true, nil // it was sent twice
+	case v.began && v.in.Delivered && l.Whole() && l.N > v.head.N+1:
+		v.add(Incomplete, Removed, at, v.head.N+1, "%s not here: given up, still on the way, or removed", are(v.head.N+1, l.N-1))
+	case v.began && v.in.Delivered && l.Whole() && l.N <= v.head.N:
+		v.add(Incomplete, Reordered, at, l.N, "record %d stands behind record %d: sort the lines by chain_n, and verify again", l.N, v.head.N)
+		return false, nil
 	case v.began:
 		return false, v.misfit(at, l, parsed)
 	case !parsed:
@@ -348,7 +377,7 @@ func (v *verifier) misfit(at place, l chain.Link, parsed bool) error {
 			v.add(Tampered, Reordered, at, l.N, "record %d stands before record %d, which is on line %d of %s", l.N, want, where.line, where.file)
 			return nil
 		}
-		v.add(Tampered, Removed, at, want, "%s removed before this line", records(want, l.N-1))
+		v.add(Tampered, Removed, at, want, "%s removed in front of this line", were(want, l.N-1))
 	default:
 		earlier, where, err := v.find(at, l.N)
 		switch {
@@ -365,11 +394,18 @@ func (v *verifier) misfit(at place, l chain.Link, parsed bool) error {
 	return nil
 }
 
-func records(from, to uint64) string {
+func were(from, to uint64) string {
 	if from == to {
 		return fmt.Sprintf("record %d was", from)
 	}
 	return fmt.Sprintf("records %d to %d were", from, to)
+}
+
+func are(from, to uint64) string {
+	if from == to {
+		return fmt.Sprintf("record %d is", from)
+	}
+	return fmt.Sprintf("records %d to %d are", from, to)
 }
 
 // errFound ends a search.
@@ -417,30 +453,29 @@ func (v *verifier) compare(at place) (bool, error) {
 		v.add(Tampered, Rebuilt, at, v.head.N, "record %d is another one than was written: the log was rebuilt", v.head.N)
 		return false, nil
 	}
-	for v.more && v.next.Head.N <= v.head.N {
-		switch {
-		case v.next.Head.N < v.head.N: // in a file that is not here
-		case v.next.Head != v.head:
-			v.add(Tampered, Rebuilt, at, v.head.N, "a signed checkpoint says that record %d is another one: the log was rebuilt", v.head.N)
-			return false, nil
-		default:
-			v.report.Checkpoints++
-		}
-		if err := v.advance(); err != nil {
-			return false, err
+	for _, c := range v.checkpoints {
+		for c.more && c.next.Head.N <= v.head.N {
+			switch {
+			case c.next.Head.N < v.head.N: // in a file that is not here
+			case c.next.Head != v.head:
+				v.add(Tampered, Rebuilt, at, v.head.N, "a signed checkpoint says that record %d is another one: the log was rebuilt", v.head.N)
+				return false, nil
+			default:
+				v.report.Checkpoints++
+			}
+			if err := v.advance(c); err != nil {
+				return false, err
+			}
 		}
 	}
 	return len(v.report.Findings) == 0 || v.report.Findings[len(v.report.Findings)-1].status != Tampered, nil
 }
 
 // advance reads the next checkpoint of this chain that can be trusted.
-func (v *verifier) advance() error {
-	v.more = false
-	if v.in.Checkpoints == nil {
-		return nil
-	}
+func (v *verifier) advance(at *cursor) error {
+	at.more = false
 	for {
-		c, err := v.in.Checkpoints.Next()
+		c, err := at.reader.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -451,10 +486,10 @@ func (v *verifier) advance() error {
 			v.add(Tampered, Forged, place{}, c.Head.N, "the signature of a checkpoint of record %d is wrong", c.Head.N)
 		case !c.Signed:
 			v.otherKey++
-		case c.Head.N < v.previous:
-			v.add(Tampered, Rebuilt, place{}, c.Head.N, "a checkpoint of record %d comes behind one of record %d: the chain was begun anew", c.Head.N, v.previous)
+		case c.Head.N < at.next.Head.N:
+			v.add(Tampered, Rebuilt, place{}, c.Head.N, "a checkpoint of record %d comes behind one of record %d: the chain was begun anew", c.Head.N, at.next.Head.N)
 		default:
-			v.next, v.more, v.previous = c, true, c.Head.N
+			at.next, at.more = c, true
 			return nil
 		}
 	}
@@ -481,7 +516,7 @@ func (v *verifier) ends() {
 			v.add(Incomplete, Later, at, n, "records %d to %d are in later files, which were not given", n+1, k.Head.N)
 		}
 	case n < k.Head.N:
-		v.add(Tampered, Cut, at, n+1, "%s cut off the log's end", records(n+1, k.Head.N))
+		v.add(Tampered, Cut, at, n+1, "%s cut off the log's end", were(n+1, k.Head.N))
 	case n == k.Head.N && k.Open && !v.unfinished():
 		v.add(Recoverable, Unfinished, at, k.Next.N, "a writer was killed before it wrote record %d", k.Next.N)
 	case n == k.Head.N:
@@ -510,12 +545,14 @@ func (v *verifier) checkpointsBehind() error {
 	}
 	partial := v.in.Known != nil && v.in.Current == ""
 	var highest uint64
-	for v.more {
-		if v.next.Head.N > v.head.N {
-			highest = max(highest, v.next.Head.N)
-		}
-		if err := v.advance(); err != nil {
-			return err
+	for _, c := range v.checkpoints {
+		for c.more {
+			if c.next.Head.N > v.head.N {
+				highest = max(highest, c.next.Head.N)
+			}
+			if err := v.advance(c); err != nil {
+				return err
+			}
 		}
 	}
 	if highest > 0 && !partial {

@@ -99,7 +99,7 @@ func (l lab) input(t testing.TB, files ...string) audit.Input {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.Checkpoints = checkpoint.NewReader(bytes.NewReader(notes), key)
+		in.Checkpoints = []*checkpoint.Reader{checkpoint.NewReader(bytes.NewReader(notes), key)}
 	}
 	return in
 }

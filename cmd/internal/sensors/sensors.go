@@ -37,6 +37,7 @@ func Verbs() []cli.Verb {
 		{Name: "lint", Short: "what is wrong with sensor files, or worth knowing", Run: lint},
 		{Name: "redact", Short: "what masking would do to a text", Run: redactText},
 		{Name: "copy", Short: "make a sensor of your own from another", Run: copySensor},
+		{Name: "verify", Short: "whether a chained log is what was written", Run: verify},
 		{Name: "enable", Short: "turn a sensor of yours on", Run: func(e cli.Env, a []string) int { return toggle(e, a, true) }},
 		{Name: "disable", Short: "turn a sensor of yours off", Run: func(e cli.Env, a []string) int { return toggle(e, a, false) }},
 		{Name: "trust", Short: "let a project's own sensors run, or stop them", Run: trustProject},
