@@ -122,7 +122,7 @@ func (b Blocking) start(w wanted, shared sharedDeadline, book *clerk.Clerk) (*ru
 	}
 	a := rule.New(rule.Options{
 		// One try, whatever the rule promises: the dispatcher keeps the promise.
-		ID: w.rule.ID, Timeout: w.rule.Timeout, Delivery: plan.BestEffort, Window: len(w.records), Target: way, Seal: sealOf(w.rule, b.Masker),
+		ID: w.rule.ID, Timeout: w.rule.Timeout, Delivery: plan.BestEffort, Window: len(w.records), Target: way, Seal: sealOf(w.rule, b.Masker), Quiet: quietly(b.Masker),
 		Watchdog: shared, Meter: book, Acks: book, Log: b.Log,
 		Unordered: true, // hooks of one session run at once
 	})

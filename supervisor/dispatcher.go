@@ -16,6 +16,7 @@ import (
 	"ways/actors/transcript"
 	"ways/actors/watchdog"
 	"ways/config/plan"
+	"ways/hooks/dirs"
 	"ways/hooks/index"
 	"ways/hooks/redact"
 	"ways/metrics/events"
@@ -70,7 +71,7 @@ type Dispatcher struct {
 // then what is in flight is finished within its rule's timeout, and the
 // positions are saved. An error means that the tree could not go on.
 func (d Dispatcher) Run(ctx context.Context) error {
-	count := meter.New(d.Dir, d.Session, d.Events, d.Log)
+	count := meter.New(d.Dir, dirs.SessionLabel(d.Session), d.Events, d.Log)
 	dog := watchdog.New()
 	over := make(chan error, 1)
 	observe := func(e Exit) {
@@ -107,7 +108,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 		log: d.Log, stage: rules, running: map[string]*running{},
 	}
 	spool := intake.New(intake.Options{
-		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Linger: d.Linger, Drained: d.Drained, Roster: list, Meter: count, Log: d.Log,
+		Dir: d.Dir, Session: d.Session, Lock: d.Lock, Idle: d.Idle, Linger: d.Linger, Drained: d.Drained, Roster: list, Meter: quietMeter{count, d.Masker}, Log: d.Log,
 	})
 	if d.Index != nil {
 		spool.Generation = func(project string) (uint64, error) {

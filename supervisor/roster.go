@@ -142,7 +142,7 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 		dir = r.dir
 	}
 	a := rule.New(rule.Options{
-		ID: rl.ID, Dir: dir, Orphans: r.orphans, Delivery: rl.Delivery, MaxAge: r.maxAge, Dead: r.dead, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker),
+		ID: rl.ID, Dir: dir, Orphans: r.orphans, Delivery: rl.Delivery, MaxAge: r.maxAge, Dead: r.dead, Timeout: rl.Timeout, Window: min(intake.Window, rl.Queue), Target: way, Seal: sealOf(rl, r.masker), Quiet: quietly(r.masker),
 		Watchdog: r.watchdog, Meter: r.meter, Acks: r.acks, Log: r.log,
 		Unordered: rl.Mode == plan.Blocking, // hooks hand such records out too
 	})
@@ -186,6 +186,34 @@ func condition(rl plan.Rule) (func([]byte) bool, error) {
 		return nil, fmt.Errorf("its condition: %w", err)
 	}
 	return cond.Match, nil
+}
+
+// quietly masks secrets in words for a log.
+func quietly(m *redact.Masker) func(string) string {
+	return func(words string) string {
+		masked, found := m.Text([]byte(words))
+		if len(found) == 0 {
+			return words
+		}
+		return string(masked)
+	}
+}
+
+// quietMeter is a meter that is told no secret: a path can hold one, and so can the
+// address that a rule sends to.
+type quietMeter struct {
+	*meter.Meter
+	masker *redact.Masker
+}
+
+// Describe implements intake.Meter.
+func (q quietMeter) Describe(ctx context.Context, project string, targets map[string]string) {
+	quiet := quietly(q.masker)
+	shown := make(map[string]string, len(targets))
+	for rule, to := range targets {
+		shown[rule] = quiet(to)
+	}
+	q.Meter.Describe(ctx, quiet(project), shown)
 }
 
 // sealOf is how a rule's payloads are made.

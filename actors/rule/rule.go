@@ -66,9 +66,13 @@ type Options struct {
 	// process may have handed out already; empty for an async rule.
 	Dir string
 	// Orphans, when set, ends what hooks' processes that died had started.
-	Orphans  func(ctx context.Context)
-	Target   target.Target
-	Seal     Seal
+	Orphans func(ctx context.Context)
+	Target  target.Target
+	Seal    Seal
+	// Quiet masks secrets in words that a consumer, or an error of the system, may
+	// have put there; nil for none. It masks for a rule with `redact: none` too: what
+	// the words go to is a log.
+	Quiet    func(string) string
 	Watchdog Watchdog
 	Meter    Meter
 	Acks     delivery.Acks
@@ -282,7 +286,7 @@ func (r *Rule) send(ctx context.Context, it delivery.Item, body redact.Payload, 
 	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
 	err := r.Target.Deliver(guarded, target.Dispatch{
-		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, Attempt: attempt,
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: dirs.SessionLabel(it.Session), Seq: it.Seq, Attempt: attempt,
 		Unordered: r.Unordered, Body: body,
 	})
 	release()
@@ -292,6 +296,9 @@ func (r *Rule) send(ctx context.Context, it delivery.Item, body redact.Payload, 
 		return nil
 	}
 	f := failureOf(it, err, time.Since(began))
+	if r.Quiet != nil {
+		f.Words = r.Quiet(f.Words)
+	}
 	return &f
 }
 
@@ -312,7 +319,7 @@ func failureOf(it delivery.Item, err error, took time.Duration) failure {
 // worked: what cannot be put aside is not given up.
 func (r *Rule) bury(ctx context.Context, it delivery.Item, body redact.Payload, f failure, tries int) bool {
 	err := r.Dead.Put(deadletter.Letter{
-		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: it.Session, Seq: it.Seq, At: time.Now().UTC(),
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: dirs.SessionLabel(it.Session), Seq: it.Seq, At: time.Now().UTC(),
 		Reason: f.Reason, Words: f.Words, Attempts: tries, Body: orNull(body.Bytes()),
 	})
 	if err != nil {

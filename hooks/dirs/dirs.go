@@ -83,12 +83,50 @@ const maxPlainID = 128
 
 // SessionName turns a session id, which is untrusted, into one path element:
 // the id itself when it is plain (letters, digits, - and _), else a hash of it
-// (design §3).
+// (design §3). An id that looks like a secret is not plain either: a path stands
+// in logs and listings.
 func SessionName(id string) string {
-	if plain(id) {
+	if plain(id) && !credential(id) {
 		return id
 	}
 	return "x~" + hashName(id)
+}
+
+// SessionLabel is what a session is called outside its records: in logs, counters,
+// listings and to consumers. It is the id, unless that looks like a secret: then it is
+// the session's name.
+func SessionLabel(id string) string {
+	if credential(id) {
+		return SessionName(id)
+	}
+	return id
+}
+
+// credential reports whether an id looks like a token: 16 letters and digits or
+// more in a row, both among them, that are no hexadecimal number. Clients make
+// UUIDs.
+func credential(id string) bool {
+	run, digits, hex := 0, 0, 0
+	for i := 0; i <= len(id); i++ {
+		var c byte
+		if i < len(id) {
+			c = id[i]
+		}
+		switch {
+		case c >= '0' && c <= '9':
+			run, digits, hex = run+1, digits+1, hex+1
+		case c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
+			run, hex = run+1, hex+1
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+			run++
+		default:
+			if run >= 16 && digits > 0 && hex < run {
+				return true
+			}
+			run, digits, hex = 0, 0, 0
+		}
+	}
+	return false
 }
 
 func plain(id string) bool {

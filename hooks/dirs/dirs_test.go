@@ -75,6 +75,28 @@ func TestSessionName(t *testing.T) {
 	}
 }
 
+// An id that looks like a secret is no path and no label; one that a client makes is
+// both.
+func TestSecretSessionIDs(t *testing.T) {
+	for id, secret := range map[string]bool{
+		"a78d8549-8442-40b5-8a32-8ba87b02955d": false,
+		"A78D8549844240B58A328BA87B02955D":     false,
+		"s":                                    false, "a b": false, "1234567890123456789": false,
+		"my-session-of-2026-03-04": false, "abcdefghijklmnopqrstuvwxyz": false,
+		"ghp_0123456789abcdefghijABCDEFGHIJ012345":   true,
+		"AKIAIOSFODNN7EXAMPLE":                       true,
+		"sk-ant-api03-0123456789abcdefghij-XYZ":      true,
+		"/home/x/ghp_0123456789abcdefghijABCDEFGHIJ": true,
+	} {
+		if got := SessionLabel(id); (got != id) != secret || secret && got != SessionName(id) {
+			t.Errorf("label of %q: %q", id, got)
+		}
+		if got := SessionName(id); secret && (got == id || strings.Contains(got, "0123456789") || plain(got)) {
+			t.Errorf("name of %q: %q", id, got)
+		}
+	}
+}
+
 func TestMakePrivate(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)

@@ -185,7 +185,7 @@ func (h *hook) handle(raw []byte) {
 	}
 	possible := record.Yields(ev.Name)
 	if possible == 0 {
-		h.refuse(tally.UnknownEvent, "name", printable(ev.Name))
+		h.refuse(tally.UnknownEvent, "name", eventName(ev.Name))
 		return
 	}
 	h.event = ev.Name
@@ -362,6 +362,15 @@ func eventKey(ev payload.Event) uint64 {
 
 func sum64(b []byte) uint64 {
 	return uint64(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(b)) | 1
+}
+
+// eventName is an unknown event's name for the log. The names of events are
+// words; what has a digit or a sign in it may be anything.
+func eventName(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) {
+		return "no word"
+	}
+	return printable(s)
 }
 
 // printable keeps a name from outside short and plain, for the log.

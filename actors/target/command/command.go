@@ -65,6 +65,8 @@ type Options struct {
 	// Getenv reads the dispatcher's environment: for ${NAME} and for the few
 	// variables that a consumer gets.
 	Getenv func(string) string
+	// Mask masks secrets in what a program wrote; nil for none.
+	Mask func([]byte) []byte
 }
 
 // Target runs one program. It is used by one goroutine at a time.
@@ -77,8 +79,8 @@ type Target struct {
 
 var _ target.Target = (*Target)(nil)
 
-// Output is the end of what a program wrote, for the log. It is the program's
-// own words: not masked, but harmless on a terminal.
+// Output is the end of what a program wrote, for the log: masked as Options say,
+// and harmless on a terminal.
 type Output struct {
 	Stdout, Stderr string
 }
@@ -154,7 +156,7 @@ func (t *Target) Deliver(ctx context.Context, d target.Dispatch) error {
 	}
 	var status syscall.WaitStatus
 	onThreadOfItsOwn(func() { status, err = r.do(ctx) })
-	t.output = Output{Stdout: r.stdout.String(), Stderr: r.stderr.String()}
+	t.output = Output{Stdout: r.stdout.words(t.opts.Mask), Stderr: r.stderr.words(t.opts.Mask)}
 	return t.outcome(ctx, status, err)
 }
 

@@ -362,14 +362,47 @@ func TestTail(t *testing.T) {
 		{[]string{strings.Repeat("x", tailSize)}, strings.Repeat("x", tailSize)},
 		{[]string{strings.Repeat("x", tailSize), "y"}, "[...]" + strings.Repeat("x", tailSize-1) + "y"},
 		{[]string{"abc", strings.Repeat("x", 3*tailSize) + "y"}, "[...]" + strings.Repeat("x", tailSize-1) + "y"},
+		{[]string{strings.Repeat("x", keepSize) + "\nlast\n"}, "[...]last\n"},
+		{[]string{strings.Repeat("é", tailSize)}, "[...]" + strings.Repeat("é", tailSize/2)},
 		{[]string{"\x1b]52;c;x\x07\u202e"}, `\x1b]52;c;x\x07\u202e`},
 	} {
 		var kept tail
 		for _, w := range row.writes {
 			kept.add([]byte(w))
 		}
-		if got := kept.String(); got != row.want {
+		if got := kept.words(nil); got != row.want {
 			t.Errorf("%.20q: %.40q, want %.40q", row.writes, got, row.want)
+		}
+	}
+}
+
+// What a program writes is masked before it is cut, wherever the cuts fall: of a
+// secret that stands at the edge of what is kept, or of what is shown, nothing is
+// left.
+func TestOutputIsMaskedBeforeItIsCut(t *testing.T) {
+	masker, err := redact.New(redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := func(b []byte) []byte { masked, _ := masker.Text(b); return masked }
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	key := "-----BEGIN RSA PRIVATE KEY-----\n" + strings.Repeat(strings.Repeat("Ab9+", 16)+"\n", 30) + "-----END RSA PRIVATE KEY-----\n"
+	for _, secret := range []string{token, "password=" + token, key} {
+		for _, edge := range []int{tailSize, keepSize} {
+			for back := -len(secret) - 2; back <= 2; back += 7 {
+				for _, fill := range []string{"x ", "words\n", "xxxxxxxx"} {
+					after := strings.Repeat(fill, edge)[:edge+back]
+					var kept tail
+					kept.add([]byte(strings.Repeat(fill, 2*keepSize)[:2*keepSize] + "\n" + secret))
+					kept.add([]byte("\n" + after))
+					got := kept.words(mask)
+					for i := 0; i+12 <= len(secret); i += 12 {
+						if part := secret[i : i+12]; !strings.Contains(part, "-") && strings.Contains(got, part) {
+							t.Fatalf("edge %d, %d back, %q: %q is left of %.20q", edge, back, fill, part, secret)
+						}
+					}
+				}
+			}
 		}
 	}
 }

@@ -1,19 +1,27 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"runtime"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"ways/actors/target/visible"
 )
 
 const (
-	// tailSize is how much of the end of stdout and of stderr is kept, in bytes.
+	// tailSize is how much of the end of stdout and of stderr is shown, in bytes.
 	tailSize = 4 << 10
+	// keepSize is how much is kept for that: a secret is masked whole before the text
+	// is cut, so more must be there than is shown.
+	keepSize = 4 * tailSize
+	// partSize is dropped from the beginning of a kept text without a line break: it
+	// may be the end of a secret.
+	partSize = 1 << 10
 	// drainTime is how long the pipes are still read when all that is known to
 	// hold them is dead. It passes only if somebody who got away holds one.
 	drainTime = 50 * time.Millisecond
@@ -204,7 +212,7 @@ func (t *tail) drain(f *os.File) {
 }
 
 func (t *tail) add(b []byte) {
-	if over := len(t.kept) + len(b) - tailSize; over > 0 {
+	if over := len(t.kept) + len(b) - keepSize; over > 0 {
 		t.cut = true
 		if over >= len(t.kept) {
 			b = b[over-len(t.kept):]
@@ -216,14 +224,32 @@ func (t *tail) add(b []byte) {
 	t.kept = append(t.kept, b...)
 }
 
-// String returns the end of the stream, harmless on a terminal; it begins with
-// "[...]" when something came before.
-func (t *tail) String() string {
+// words returns the end of the stream, masked, cut, and harmless on a terminal,
+// in this order; it begins with "[...]" when something came before.
+func (t *tail) words(mask func([]byte) []byte) string {
+	kept, cut := t.kept, t.cut
+	if cut {
+		// What is left of a line may be what is left of a secret.
+		begin := bytes.IndexByte(kept, '\n') + 1
+		if begin == 0 {
+			begin = min(partSize, len(kept))
+		}
+		kept = kept[begin:]
+	}
+	if mask != nil {
+		kept = mask(kept)
+	}
+	if over := len(kept) - tailSize; over > 0 {
+		kept, cut = kept[over:], true
+		for len(kept) > 0 && !utf8.RuneStart(kept[0]) {
+			kept = kept[1:]
+		}
+	}
 	var text []byte
-	if t.cut {
+	if cut {
 		text = append(text, "[...]"...)
 	}
-	return string(visible.Append(text, string(t.kept), ""))
+	return string(visible.Append(text, string(kept), ""))
 }
 
 // onThreadOfItsOwn calls f on a thread that does not end before f does, and that

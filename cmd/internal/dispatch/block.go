@@ -50,7 +50,7 @@ func Block(env cli.Env, args []string) int {
 	dir := d.Session(*session)
 	conf, _, _ := settings.Load(files.NewReader(), d.Settings(), d.Home)
 	to := logfile.File{Path: filepath.Join(dir, BlockLogName), Megabytes: 1, Backups: 1}
-	log := to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", *session).Uint64("seq", *first).Int("pid", os.Getpid()).Logger()
+	log := to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", dirs.SessionLabel(*session)).Uint64("seq", *first).Int("pid", os.Getpid()).Logger()
 	records, err := claimed(dir, *first, spool.Position{Segment: *segment, Offset: *offset}, *fds)
 	if err == nil {
 		err = block(env, d, *session, *project, records, log)
@@ -77,7 +77,7 @@ func block(env cli.Env, d dirs.Dirs, session, project string, records []supervis
 	prepare(log)
 	return supervisor.Blocking{
 		Dir: d.Session(session), Session: session, Plan: p, Records: records,
-		Targets: outlets{env: env, dirs: d, session: session, log: log}.target, Masker: masker, Log: log,
+		Targets: outlets{env: env, dirs: d, session: session, masker: masker, log: log}.target, Masker: masker, Log: log,
 	}.Run(ctx)
 }
 

@@ -90,7 +90,7 @@ func Run(env cli.Env, args []string) int {
 func sessionLog(env cli.Env, d dirs.Dirs, session string) zerolog.Logger {
 	conf, _, _ := settings.Load(files.NewReader(), d.Settings(), d.Home)
 	to := logfile.File{Path: filepath.Join(d.Session(session), LogName), Megabytes: 5, Backups: 2}
-	return to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", session).Int("pid", os.Getpid()).Logger()
+	return to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", dirs.SessionLabel(session)).Int("pid", os.Getpid()).Logger()
 }
 
 // Linger is how long a dispatcher stays for records that wait for another try
@@ -141,7 +141,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	orphans := func(ctx context.Context) {
 		ctx, enough := context.WithTimeout(ctx, sweepTime)
 		defer enough()
-		if n := command.KillOrphans(ctx, session); n > 0 {
+		if n := command.KillOrphans(ctx, dirs.SessionLabel(session)); n > 0 {
 			log.Warn().Int("processes", n).Msg("killed what commands of a dead process had left")
 		}
 	}
@@ -161,7 +161,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	log.Info().Str("version", env.Version).Dur("idle", when.idle).Msg("dispatcher starts")
 	reader, follower := files.NewReader(), files.NewReader()
 	conf, _, _ := settings.Load(reader, d.Settings(), d.Home)
-	out := outlets{env: env, dirs: d, session: session, log: log}
+	out := outlets{env: env, dirs: d, session: session, masker: masker, log: log}
 	out.courier = courier.New(courier.Options{Make: out.target, Masker: masker, Log: log})
 	out.last = true
 	if err := markPending(d, session); err != nil {

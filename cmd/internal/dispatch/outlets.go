@@ -18,6 +18,7 @@ import (
 	"ways/config/plan"
 	"ways/hooks/chain"
 	"ways/hooks/dirs"
+	"ways/hooks/redact"
 )
 
 // errNoTarget is returned for a plan of a newer build.
@@ -28,6 +29,7 @@ type outlets struct {
 	env     cli.Env
 	dirs    dirs.Dirs
 	session string
+	masker  *redact.Masker
 	// courier takes checkpoints to other rules' targets; nil for a process that
 	// is too short-lived for that. A later checkpoint covers its records.
 	courier *courier.Courier
@@ -60,9 +62,15 @@ func (o outlets) plain(r plan.Rule) (target.Target, error) {
 	case r.Target.HTTP != nil:
 		return http.New(*r.Target.HTTP, http.Options{Getenv: o.env.Getenv, Version: o.env.Version})
 	case r.Target.Command != nil:
-		return command.New(*r.Target.Command, command.Options{Home: o.dirs.Home, Getenv: o.env.Getenv})
+		return command.New(*r.Target.Command, command.Options{Home: o.dirs.Home, Getenv: o.env.Getenv, Mask: o.mask})
 	}
 	return nil, errNoTarget
+}
+
+// mask masks what a program wrote.
+func (o outlets) mask(text []byte) []byte {
+	masked, _ := o.masker.Text(text)
+	return masked
 }
 
 // checkpoints returns what keeps a rule's checkpoints, and sends them on.

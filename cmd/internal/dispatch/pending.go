@@ -16,7 +16,7 @@ import (
 // pendingName is the directory, in the state directory, with a file for each
 // session whose dispatcher has not left its spool empty: still running, killed,
 // or gone with records undelivered. The file's name is the session's directory,
-// its content the session's id.
+// its content the session's id, or its name when that looks like a secret.
 const pendingName = "pending"
 
 func pendingPath(d dirs.Dirs, session string) string {
@@ -34,7 +34,7 @@ func markPending(d dirs.Dirs, session string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(session)
+	_, err = f.WriteString(dirs.SessionLabel(session))
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
 		return err

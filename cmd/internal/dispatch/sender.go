@@ -41,7 +41,7 @@ func NewSender(env cli.Env, project string) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{plan: p, masker: masker, make: outlets{env: env, dirs: d, log: zerolog.Nop()}.target, targets: map[string]target.Target{}}, nil
+	return &Sender{plan: p, masker: masker, make: outlets{env: env, dirs: d, masker: masker, log: zerolog.Nop()}.target, targets: map[string]target.Target{}}, nil
 }
 
 // Rule returns a rule that runs.
