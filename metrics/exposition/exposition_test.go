@@ -79,7 +79,7 @@ func TestText(t *testing.T) {
 		`ways_other_records_total{section="assistant_response"} 2`,
 		`ways_hook_refusals_total{reason="too_large"} 2`,
 		`ways_spool_damaged_total 1`, `ways_records_unwritten_total 2`, `ways_spool_bytes 4096`, `ways_dispatchers_running 2`,
-		`ways_counter_files_unreadable 1`, `ways_build_info{version="v1.2.3"} 1`,
+		`ways_unreadable_files 1`, `ways_build_info{version="v1.2.3"} 1`,
 		`ways_dispatch_duration_seconds_bucket{rule="log",sensor="audit",le="0.001953125"} 0`,
 		`ways_dispatch_duration_seconds_bucket{rule="log",sensor="audit",le="0.00390625"} 1`,
 		`ways_dispatch_duration_seconds_bucket{rule="log",sensor="audit",le="+Inf"} 1`,

@@ -166,7 +166,7 @@ func dispatchers() Metric {
 }
 
 func unreadable() Metric {
-	return Metric{"ways_counter_files_unreadable", Gauge, nil, "Files with counters that cannot be read; what they counted is missing."}
+	return Metric{"ways_unreadable_files", Gauge, nil, "Files with counters that cannot be read; what they counted is missing."}
 }
 
 func build() Metric {
