@@ -334,7 +334,7 @@ func (v *verifier) begin(at place, l chain.Link) bool {
 // torn judges a last line without a newline; true when it is no harm.
 func (v *verifier) torn(at place, body []byte, l chain.Link) bool {
 	k := v.in.Known
-	if k != nil && at.file == v.in.Current && k.Open && at.offset+int64(len(body)) < k.End && at.offset >= k.Begin &&
+	if k != nil && k.Open && at.offset+int64(len(body)) < k.End && at.offset >= k.Begin &&
 		(k.Head == v.head || !v.began && k.Head.N == 0) {
 		v.add(Recoverable, Unfinished, at, k.Next.N, "a writer was killed inside this line; the next record moves it aside")
 		return true

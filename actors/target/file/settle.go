@@ -91,7 +91,11 @@ func (t *Target) beside(id identity) (*os.File, stat, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if st, err := t.disk.lstat(path); err != nil || st.identity != id {
+		st, err := t.disk.lstat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, stat{}, err
+		}
+		if err != nil || st.identity != id {
 			continue
 		}
 		f, err := t.disk.open(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
@@ -101,7 +105,7 @@ func (t *Target) beside(id identity) (*os.File, stat, error) {
 		if err != nil {
 			return nil, stat{}, err
 		}
-		st, err := t.disk.fstat(f)
+		st, err = t.disk.fstat(f)
 		if err != nil || st.identity != id {
 			return nil, stat{}, errors.Join(err, f.Close())
 		}

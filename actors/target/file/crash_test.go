@@ -1,0 +1,285 @@
+package file_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ways/actors/target"
+	"ways/actors/target/audit"
+	"ways/actors/target/checkpoint"
+	"ways/actors/target/file"
+	"ways/config/plan"
+	"ways/hooks/chain"
+	"ways/hooks/redact"
+)
+
+// house is a chained log, all that is kept outside of it, and the sessions that
+// write it.
+type house struct {
+	t        *testing.T
+	dir, log string
+	keeper   *checkpoint.Keeper
+	sync     bool
+	every    uint64
+	// rash: closing makes no checkpoint.
+	rash bool
+	// sessions have the last record that was delivered; accepted are all.
+	last     map[string]int
+	accepted map[string]bool
+}
+
+func newHouse(t *testing.T, keyFile string) *house {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return &house{
+		t: t, dir: dir, log: filepath.Join(dir, "log"), keeper: checkpoint.New(filepath.Join(dir, "state"), keyFile),
+		every: 10, last: map[string]int{}, accepted: map[string]bool{},
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) options() file.Options {
+	return file.Options{
+		StateDir: filepath.Join(h.dir, "state"), Getenv: func(string) string { return "" }, Sync: h.sync, Chain: true,
+		Checkpoints: file.Checkpoints{Every: h.every, AtClose: !h.rash, Write: func(name string, head chain.Head) error {
+			_, err := h.keeper.Write(name, head)
+			return err
+		}},
+	}
+}
+
+func (h *house) config() plan.File { return plan.File{Path: h.log, Format: "jsonl"} }
+
+func record(session string, n int) target.Dispatch {
+	text := fmt.Sprintf(`{"v":1,"ts":"2026-01-02T03:04:05Z","session":%q,"seq":%d,"data":{"prompt":%q}}`,
+		session, n, strings.Repeat("x", n*37%400))
+	return target.Dispatch{
+		ID: fmt.Sprintf("%s:s/r:%d", session, n), Rule: "s/r", Session: session, Seq: uint64(n), Attempt: 1,
+		Body: redact.Plain([]byte(text), redact.Envelope{Rule: "s/r", RuleSeq: uint64(n)}),
+	}
+}
+
+// run delivers records of a session until one fails or the process dies; again is
+// how many of those that were accepted come once more, as after the death of a
+// dispatcher that had not noted them down.
+func (h *house) run(session string, to *file.Target, again, count int) (died bool, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, killed := v.(file.Died); !killed {
+				panic(v)
+			}
+			file.Abandon(to)
+			died = true
+		}
+	}()
+	for n := max(1, h.last[session]+1-again); count > 0; count-- {
+		if err := to.Deliver(context.Background(), record(session, n)); err != nil {
+			return false, errors.Join(err, to.Close())
+		}
+		h.accepted[fmt.Sprintf("%s:%d", session, n)] = true
+		h.last[session] = max(h.last[session], n)
+		n++
+	}
+	return false, to.Close()
+}
+
+// logs are the log and what it was rotated to, oldest first.
+func (h *house) logs() []string {
+	var files []string
+	for n := range 1000 {
+		path := fmt.Sprintf("%s.%d", h.log, n)
+		if _, err := os.Stat(path); err != nil {
+			break
+		}
+		files = append(files, path)
+	}
+	return append(files, h.log)
+}
+
+// check checks all that holds at any time: accepted records are there once, the
+// others at most once, and the chain verifies. A log in which a writer died just
+// now may be recoverable; calm says that none did.
+func (h *house) check(what string, calm bool) audit.Status {
+	h.t.Helper()
+	seen := map[string]int{}
+	for _, name := range h.logs() {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(h.t, err)
+		for line := range bytes.Lines(text) {
+			var r struct {
+				Session string
+				Seq     int
+			}
+			if err := json.Unmarshal(line, &r); err != nil {
+				if !calm && !bytes.HasSuffix(line, []byte("\n")) {
+					continue // torn, and the next writer's to move aside
+				}
+				h.t.Fatalf("%s: %v: %q", what, err, line)
+			}
+			seen[fmt.Sprintf("%s:%d", r.Session, r.Seq)]++
+		}
+	}
+	for id := range h.accepted {
+		if seen[id] != 1 {
+			h.t.Fatalf("%s: record %s was accepted and is there %d times", what, id, seen[id])
+		}
+	}
+	for id, n := range seen {
+		if n > 1 {
+			h.t.Fatalf("%s: record %s is there %d times", what, id, n)
+		}
+	}
+	r := h.verify()
+	if r.Status == audit.Tampered || r.Status == audit.Incomplete || calm && r.Status != audit.OK {
+		h.t.Fatalf("%s: %+v", what, r)
+	}
+	return r.Status
+}
+
+func (h *house) verify() audit.Report {
+	h.t.Helper()
+	state := filepath.Join(h.dir, "state")
+	known, err := file.Inspect(context.Background(), state, h.log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return audit.Report{Status: audit.OK}
+	}
+	must(h.t, err)
+	in := audit.Input{Files: h.logs(), Current: h.log, Known: &known, Chain: known.Name}
+	if _, err := os.Stat(h.log); errors.Is(err, fs.ErrNotExist) && known.Head.N == 0 {
+		return audit.Report{Status: audit.OK}
+	}
+	if notes, err := os.ReadFile(checkpoint.File(state, known.Name)); err == nil {
+		key, err := checkpoint.Verifier(h.keyFile())
+		must(h.t, err)
+		in.Checkpoints = []*checkpoint.Reader{checkpoint.NewReader(bytes.NewReader(notes), key)}
+	}
+	r, err := audit.Verify(in)
+	must(h.t, err)
+	return r
+}
+
+func (h *house) keyFile() string { return filepath.Join(filepath.Dir(h.dir), "keys", "checkpoint") }
+
+// calls is more than a delivery ever makes.
+const calls = 60
+
+// Each call to the disk goes wrong in turn, in each way, for the first record of
+// a log and for a later one, synced and not. Then the record is delivered again,
+// and others after it: each is there once, whatever happened.
+func TestEveryCallGoesWrong(t *testing.T) {
+	tried := map[int]int{}
+	for _, before := range []int{0, 3} {
+		for how := range file.Ways {
+			for at := 1; at < calls; at++ {
+				what := fmt.Sprintf("%d records before, call %d, way %d", before, at, how)
+				h := newHouse(t, filepath.Join(t.TempDir(), "key"))
+				h.keeper = checkpoint.New(filepath.Join(h.dir, "state"), h.keyFile())
+				h.sync, h.every = at%2 == 0, 2
+				if before > 0 {
+					to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
+					_, err := h.run("a", to, 0, before)
+					must(t, err)
+				}
+				to, disk := file.NewFaulty(h.config(), h.options(), at, how)
+				died, err := h.run("b", to, 0, 1)
+				if disk.Calls > calls {
+					t.Fatalf("%s: %d calls to the disk: it spins", what, disk.Calls)
+				}
+				if disk.Calls < at {
+					tried[how] = max(tried[how], disk.Calls)
+					break
+				}
+				if died != (how >= file.DieBefore) {
+					t.Fatalf("%s: died: %v", what, died)
+				}
+				if err != nil && !strings.Contains(err.Error(), h.log) {
+					t.Errorf("%s: the error does not name the file: %v", what, err)
+				}
+				h.check(what, false)
+				for _, session := range []string{"c", "b", "a"} {
+					to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
+					_, err := h.run(session, to, 1, 2)
+					must(t, err)
+					h.check(what+", then "+session, true)
+				}
+			}
+		}
+	}
+	for how, n := range tried {
+		if n < 15 {
+			t.Errorf("way %d was tried at %d calls only", how, n)
+		}
+	}
+}
+
+// Sessions write one log in turn, and each dies or meets a full disk at a random
+// call, while the log is rotated now and then: after each death every accepted
+// record is there once, and the chain and its checkpoints agree.
+func TestTwoThousandDeaths(t *testing.T) {
+	const deaths, houses = 2000, 80
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	keys := filepath.Join(t.TempDir(), "keys", "checkpoint")
+	total, records, recovered := 0, 0, 0
+	for range houses {
+		h := newHouse(t, keys)
+		h.keeper = checkpoint.New(filepath.Join(h.dir, "state"), h.keyFile())
+		h.sync = random.IntN(2) == 0
+		rotated := 0
+		for died := 0; died < deaths/houses; {
+			session := fmt.Sprint("session", random.IntN(4))
+			h.rash = random.IntN(8) > 0
+			to, _ := file.NewFaulty(h.config(), h.options(), 1+random.IntN(40), random.IntN(file.Ways))
+			dead, err := h.run(session, to, random.IntN(3), 1+random.IntN(4))
+			if err != nil && !strings.Contains(err.Error(), h.log) {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			if dead {
+				died++
+				total++
+			}
+			if !dead && died > 0 {
+				continue // a round ends with a death
+			}
+			if h.check(fmt.Sprintf("death %d", total), false) == audit.Recoverable {
+				recovered++
+			}
+			if random.IntN(25) == 0 {
+				if os.Rename(h.log, fmt.Sprintf("%s.%d", h.log, rotated)) == nil {
+					rotated++
+				}
+			}
+		}
+		for n := range 4 {
+			to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
+			_, err := h.run(fmt.Sprint("session", n), to, 2, 3)
+			must(t, err)
+		}
+		h.check("at the end", true)
+		records += len(h.accepted)
+	}
+	if total < deaths || recovered < 20 {
+		t.Errorf("%d deaths, %d of them with something to recover: too few", total, recovered)
+	}
+	t.Logf("%d deaths, %d with something to recover, %d records", total, recovered, records)
+}
