@@ -68,7 +68,7 @@ func (a *Actor) entryOf(st *state, it *item) (record.Draft, error) {
 	}
 	e := record.Entry{
 		Section: it.Section, Time: it.Time, Session: a.Session, AgentID: it.Agent, Project: st.Project,
-		Cwd: l.Cwd, PromptID: it.Prompt, Ref: it.ref(), Repaired: l.Repaired,
+		Cwd: l.Cwd, PromptID: it.Prompt, Ref: it.ref(), Repaired: l.Repaired, Replayed: st.history,
 		Data: Data(it.Section, l, l.Items[i], Context{
 			Name: jsontext.Value(it.Name), Status: it.Status, Interrupted: it.Interrupted,
 			Final:       !it.ToolStop && !it.Followed && !it.Interrupted,

@@ -80,6 +80,8 @@ type state struct {
 	Texts []text `json:"texts,omitempty"`
 	// Prompts are the last prompts that hooks told of.
 	Prompts []string `json:"prompts,omitempty"`
+	// history: all of it is of a past session, and told again.
+	history bool
 	// Emitted are the refs of records of ours that were found in the spool before
 	// the transcript was read that far again.
 	Emitted []string `json:"emitted,omitempty"`

@@ -222,9 +222,9 @@ func completeTerminal(t *testing.T, version string) {
 	}
 
 	// A reply that is stopped.
-	term.enter(`a SCRIPT: [{"text":"one two three four five six seven eight","delay_s":20}]`)
+	term.enter(`a SCRIPT: [{"text":"one two three\n\nfour five six\n\nseven eight nine\n\nten eleven","delay_s":20}]`)
 	until("user_prompt", 1)
-	term.see("one two three")
+	term.reply("one two three")
 	term.keys("Escape")
 	term.see("nterrupted")
 	until("assistant_response", 1) // no hook tells of it
@@ -238,23 +238,23 @@ func completeTerminal(t *testing.T, version string) {
 	until("assistant_response", 3)
 
 	// A message that is typed while the reply streams, and a call that is refused.
-	term.enter(`c SCRIPT: [{"tool":"NoSuchTool","input":{"x":1}},{"text":"slow words here and more of them","delay_s":4}]`)
-	term.see("slow words")
+	term.enter(`c SCRIPT: [{"tool":"NoSuchTool","input":{"x":1}},{"text":"slow words\n\nhere and more of them","delay_s":8}]`)
+	term.reply("slow words")
 	term.enter("typed during the reply")
 	until("tool_call", 2)
 
 	// A tool that is stopped.
-	term.see("done")
-	term.enter(`d SCRIPT: [{"text":"I run it","tool":"Bash","input":{"command":"sleep 25"}},{"text":"never"}]`)
+	term.reply("done")
+	term.enter(`d SCRIPT: [{"text":"I run it","tool":"Bash","input":{"command":"tail -f a.txt"}},{"text":"never"}]`)
 	until("tool_call", 3)
-	term.see("sleep 25")
+	term.reply("tail -f")
 	term.keys("Escape")
 	until("tool_result", 3)
 
 	term.enter("/compact")
 	until("compaction", 2)
 	term.enter(`e SCRIPT: [{"text":"two at once","tools":[{"tool":"Bash","input":{"command":"echo x1"}},{"tool":"Bash","input":{"command":"echo x2"}}]},{"text":"both done"}]`)
-	term.see("both done")
+	term.reply("both done")
 	term.enter("/exit")
 	term.gone()
 	in.waitGone(t, session)
@@ -262,11 +262,10 @@ func completeTerminal(t *testing.T, version string) {
 	// Taken up again, cleared, and killed in the middle of a tool.
 	term = inTerminal(t, r, "--resume", session)
 	term.enter(`f SCRIPT: [{"text":"here again"}]`)
-	term.see("here again")
+	term.reply("here again")
 	term.enter("/clear")
 	until("session_end", 2)
-	term.enter(`g SCRIPT: [{"text":"last words","tool":"Bash","input":{"command":"sleep 60"}},{"text":"never"}]`)
-	term.see("sleep 60")
+	term.enter(`g SCRIPT: [{"text":"last words","tool":"Bash","input":{"command":"tail -f a.txt"}},{"text":"never"}]`)
 	until("user_prompt", 6)
 	calls := 0
 	for _, rec := range records() {

@@ -99,6 +99,17 @@ func (term terminal) see(text string) {
 	}, func() string { return fmt.Sprintf("no %q on the screen:\n%s", text, term.screen()) })
 }
 
+// reply waits until the screen shows something that the agent said or did. What
+// was typed holds it too, in quotes.
+func (term terminal) reply(text string) {
+	term.t.Helper()
+	want := strings.ReplaceAll(text, " ", "")
+	eventually(term.t, screenLimit, func() bool {
+		flat := strings.NewReplacer("\n", "", " ", "", "│", "").Replace(term.screen())
+		return strings.Count(flat, want) > strings.Count(flat, `"`+want)
+	}, func() string { return fmt.Sprintf("no %q on the screen:\n%s", text, term.screen()) })
+}
+
 // pid is the client's process.
 func (term terminal) pid() int {
 	term.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"ways/cmd/internal/logs"
 	"ways/cmd/internal/metrics"
 	"ways/cmd/internal/reconcile"
+	"ways/cmd/internal/replay"
 	"ways/cmd/internal/sensors"
 	"ways/cmd/internal/status"
 )
@@ -33,7 +34,7 @@ func verbs() []cli.Verb {
 	return []cli.Verb{
 		{Name: "reconcile", Short: "wire ways into the client's settings, or take it out", Run: wire},
 		{Name: "sensors", Short: "list, show, check and copy sensors; run a dispatcher", Run: func(env cli.Env, args []string) int {
-			return cli.Dispatch(env, "ways sensors", sensors.About, append(sensors.Verbs(), dispatch.Verb(), dispatch.DrainVerb(), dispatch.BlockVerb(), dead.Verb()), args)
+			return cli.Dispatch(env, "ways sensors", sensors.About, append(sensors.Verbs(), dispatch.Verb(), dispatch.DrainVerb(), dispatch.BlockVerb(), dead.Verb(), replay.Verb()), args)
 		}},
 		{Name: "status", Short: "what runs, what waits, what went wrong", Run: status.Run},
 		{Name: "logs", Short: "all sessions' logs in the order of time", Run: logs.Run},

@@ -44,6 +44,9 @@ func NewSender(env cli.Env, project string) (*Sender, error) {
 	return &Sender{plan: p, masker: masker, make: outlets{env: env, dirs: d, masker: masker, log: zerolog.Nop()}.target, targets: map[string]target.Target{}}, nil
 }
 
+// Rules returns the rules that run.
+func (s *Sender) Rules() []plan.Rule { return s.plan.Rules }
+
 // Rule returns a rule that runs.
 func (s *Sender) Rule(id string) (plan.Rule, error) {
 	for _, r := range s.plan.Rules {
