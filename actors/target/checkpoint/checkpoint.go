@@ -67,14 +67,8 @@ func New(state, keyFile string) *Keeper { return &Keeper{state: state, keyFile: 
 // Write signs a chain's head and appends the note to the chain's file; the disk
 // has it then. The caller holds the chain's lock.
 func (k *Keeper) Write(name string, h chain.Head) (signed []byte, err error) {
-	if k.signer == nil {
-		if k.signer, err = loadSigner(k.keyFile); err != nil {
-			return nil, fmt.Errorf("the key for checkpoints: %w", err)
-		}
-	}
-	signed, err = note.Sign(&note.Note{Text: Text(name, h)}, k.signer)
-	if err != nil {
-		return nil, fmt.Errorf("sign a checkpoint of %s: %w", name, err)
+	if signed, err = k.Sign(name, h); err != nil {
+		return nil, err
 	}
 	path := File(k.state, name)
 	if err := dirs.MakePrivate(filepath.Dir(path)); err != nil {
@@ -91,6 +85,19 @@ func (k *Keeper) Write(name string, h chain.Head) (signed []byte, err error) {
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
+	}
+	return signed, nil
+}
+
+// Sign signs a chain's head and keeps it nowhere.
+func (k *Keeper) Sign(name string, h chain.Head) (signed []byte, err error) {
+	if k.signer == nil {
+		if k.signer, err = loadSigner(k.keyFile); err != nil {
+			return nil, fmt.Errorf("the key for checkpoints: %w", err)
+		}
+	}
+	if signed, err = note.Sign(&note.Note{Text: Text(name, h)}, k.signer); err != nil {
+		return nil, fmt.Errorf("sign a checkpoint of %s: %w", name, err)
 	}
 	return signed, nil
 }

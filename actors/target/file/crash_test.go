@@ -1,25 +1,25 @@
 package file_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
-	"ways/actors/target"
 	"ways/actors/target/audit"
 	"ways/actors/target/checkpoint"
 	"ways/actors/target/file"
 	"ways/config/plan"
 	"ways/hooks/chain"
-	"ways/hooks/redact"
 )
 
 // house is a chained log, all that is kept outside of it, and the sessions that
@@ -37,14 +37,11 @@ type house struct {
 	accepted map[string]bool
 }
 
-func newHouse(t *testing.T, keyFile string) *house {
+func newHouse(t *testing.T, dir string) *house {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	return &house{
-		t: t, dir: dir, log: filepath.Join(dir, "log"), keeper: checkpoint.New(filepath.Join(dir, "state"), keyFile),
-		every: 10, last: map[string]int{}, accepted: map[string]bool{},
-	}
+	h := &house{t: t, dir: dir, log: filepath.Join(dir, "log"), every: 25, last: map[string]int{}, accepted: map[string]bool{}}
+	h.keeper = checkpoint.New(filepath.Join(dir, "state"), h.keyFile())
+	return h
 }
 
 func must(t *testing.T, err error) {
@@ -58,22 +55,26 @@ func (h *house) options() file.Options {
 	return file.Options{
 		StateDir: filepath.Join(h.dir, "state"), Getenv: func(string) string { return "" }, Sync: h.sync, Chain: true,
 		Checkpoints: file.Checkpoints{Every: h.every, AtClose: !h.rash, Write: func(name string, head chain.Head) error {
-			_, err := h.keeper.Write(name, head)
-			return err
+			// Not synced: what dies here is a process, and thousands of them do.
+			signed, err := h.keeper.Sign(name, head)
+			if err != nil {
+				return err
+			}
+			path := checkpoint.File(filepath.Join(h.dir, "state"), name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(append([]byte{'\n'}, signed...))
+			return errors.Join(err, f.Close())
 		}},
 	}
 }
 
 func (h *house) config() plan.File { return plan.File{Path: h.log, Format: "jsonl"} }
-
-func record(session string, n int) target.Dispatch {
-	text := fmt.Sprintf(`{"v":1,"ts":"2026-01-02T03:04:05Z","session":%q,"seq":%d,"data":{"prompt":%q}}`,
-		session, n, strings.Repeat("x", n*37%400))
-	return target.Dispatch{
-		ID: fmt.Sprintf("%s:s/r:%d", session, n), Rule: "s/r", Session: session, Seq: uint64(n), Attempt: 1,
-		Body: redact.Plain([]byte(text), redact.Envelope{Rule: "s/r", RuleSeq: uint64(n)}),
-	}
-}
 
 // run delivers records of a session until one fails or the process dies; again is
 // how many of those that were accepted come once more, as after the death of a
@@ -89,7 +90,7 @@ func (h *house) run(session string, to *file.Target, again, count int) (died boo
 		}
 	}()
 	for n := max(1, h.last[session]+1-again); count > 0; count-- {
-		if err := to.Deliver(context.Background(), record(session, n)); err != nil {
+		if err := to.Deliver(context.Background(), file.Record(session, n)); err != nil {
 			return false, errors.Join(err, to.Close())
 		}
 		h.accepted[fmt.Sprintf("%s:%d", session, n)] = true
@@ -125,17 +126,16 @@ func (h *house) check(what string, calm bool) audit.Status {
 		}
 		must(h.t, err)
 		for line := range bytes.Lines(text) {
-			var r struct {
-				Session string
-				Seq     int
-			}
-			if err := json.Unmarshal(line, &r); err != nil {
+			_, rest, _ := bytes.Cut(line, []byte(`"session":"`))
+			session, rest, _ := bytes.Cut(rest, []byte(`","seq":`))
+			seq, _, whole := bytes.Cut(rest, []byte(`,"data":`))
+			if !whole || !bytes.HasSuffix(line, []byte("}\n")) {
 				if !calm && !bytes.HasSuffix(line, []byte("\n")) {
 					continue // torn, and the next writer's to move aside
 				}
-				h.t.Fatalf("%s: %v: %q", what, err, line)
+				h.t.Fatalf("%s: no record: %q", what, line)
 			}
-			seen[fmt.Sprintf("%s:%d", r.Session, r.Seq)]++
+			seen[string(session)+":"+string(seq)]++
 		}
 	}
 	for id := range h.accepted {
@@ -177,22 +177,35 @@ func (h *house) verify() audit.Report {
 	return r
 }
 
+// keyFile is one for all houses of a test.
 func (h *house) keyFile() string { return filepath.Join(filepath.Dir(h.dir), "keys", "checkpoint") }
 
 // calls is more than a delivery ever makes.
 const calls = 60
 
+// street is a directory for many houses.
+func street(t *testing.T) func() *house {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	n := 0
+	return func() *house {
+		n++
+		return newHouse(t, filepath.Join(dir, strconv.Itoa(n)))
+	}
+}
+
 // Each call to the disk goes wrong in turn, in each way, for the first record of
 // a log and for a later one, synced and not. Then the record is delivered again,
 // and others after it: each is there once, whatever happened.
 func TestEveryCallGoesWrong(t *testing.T) {
+	build := street(t)
 	tried := map[int]int{}
 	for _, before := range []int{0, 3} {
 		for how := range file.Ways {
 			for at := 1; at < calls; at++ {
 				what := fmt.Sprintf("%d records before, call %d, way %d", before, at, how)
-				h := newHouse(t, filepath.Join(t.TempDir(), "key"))
-				h.keeper = checkpoint.New(filepath.Join(h.dir, "state"), h.keyFile())
+				h := build()
 				h.sync, h.every = at%2 == 0, 2
 				if before > 0 {
 					to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
@@ -235,15 +248,14 @@ func TestEveryCallGoesWrong(t *testing.T) {
 // call, while the log is rotated now and then: after each death every accepted
 // record is there once, and the chain and its checkpoints agree.
 func TestTwoThousandDeaths(t *testing.T) {
-	const deaths, houses = 2000, 80
+	const deaths, houses = 2000, 200
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	keys := filepath.Join(t.TempDir(), "keys", "checkpoint")
+	build := street(t)
 	total, records, recovered := 0, 0, 0
 	for range houses {
-		h := newHouse(t, keys)
-		h.keeper = checkpoint.New(filepath.Join(h.dir, "state"), h.keyFile())
+		h := build()
 		h.sync = random.IntN(2) == 0
 		rotated := 0
 		for died := 0; died < deaths/houses; {
@@ -282,4 +294,61 @@ func TestTwoThousandDeaths(t *testing.T) {
 		t.Errorf("%d deaths, %d of them with something to recover: too few", total, recovered)
 	}
 	t.Logf("%d deaths, %d with something to recover, %d records", total, recovered, records)
+}
+
+// Four processes at a time are killed with SIGKILL while they write one log.
+func TestKilledProcesses(t *testing.T) {
+	const bursts, processes = 40, 4
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	build := street(t)
+	killed := 0
+	for range bursts / 10 {
+		h := build()
+		state := filepath.Join(h.dir, "state")
+		for range 10 {
+			var wait sync.WaitGroup
+			said := make([][]int, processes)
+			enough := 1 + random.IntN(40)
+			for p := range processes {
+				session := fmt.Sprint("session", p)
+				from := max(1, h.last[session]+1-random.IntN(3))
+				cmd := file.Role(t.Context(), "chain", state, h.log, h.keyFile(), session, strconv.Itoa(from))
+				out, err := cmd.StdoutPipe()
+				must(t, err)
+				must(t, cmd.Start())
+				wait.Go(func() {
+					lines := bufio.NewScanner(out)
+					for lines.Scan() {
+						if n, err := strconv.Atoi(lines.Text()); err == nil {
+							said[p] = append(said[p], n)
+						}
+						if len(said[p]) == enough {
+							_ = cmd.Process.Kill()
+						}
+					}
+					if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+						t.Errorf("a writer was not killed: %v", err)
+					}
+				})
+			}
+			wait.Wait()
+			for p := range processes {
+				killed++
+				session := fmt.Sprint("session", p)
+				for _, n := range said[p] {
+					h.accepted[fmt.Sprintf("%s:%d", session, n)] = true
+					h.last[session] = max(h.last[session], n)
+				}
+			}
+			h.check(fmt.Sprintf("%d processes killed", killed), false)
+		}
+		for p := range processes {
+			to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
+			_, err := h.run(fmt.Sprint("session", p), to, 2, 3)
+			must(t, err)
+		}
+		h.check("at the end", true)
+	}
 }

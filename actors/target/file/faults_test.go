@@ -1,11 +1,16 @@
 package file
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"syscall"
-	"time"
 
+	"ways/actors/target"
 	"ways/config/plan"
+	"ways/hooks/redact"
 )
 
 // The ways in which a call to the disk goes wrong.
@@ -138,5 +143,17 @@ func (f *Faults) sync(file *os.File) error {
 	return f.call("sync", func() error { _, err := f.realDisk.fstat(file); return err }, nil)
 }
 
-// CloseWait is how long Close may take.
-const CloseWait = closeWait + time.Second
+// Role starts this test binary as another process.
+func Role(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return role(ctx, name, args...)
+}
+
+// Record is record n of a session; the records differ in length.
+func Record(session string, n int) target.Dispatch {
+	text := fmt.Sprintf(`{"v":1,"ts":"2026-01-02T03:04:05Z","session":%q,"seq":%d,"data":{"prompt":%q}}`,
+		session, n, strings.Repeat("x", n*37%400))
+	return target.Dispatch{
+		ID: fmt.Sprintf("%s:s/r:%d", session, n), Rule: "s/r", Session: session, Seq: uint64(n), Attempt: 1,
+		Body: redact.Plain([]byte(text), redact.Envelope{Rule: "s/r", RuleSeq: uint64(n)}),
+	}
+}

@@ -19,7 +19,9 @@ import (
 	"testing"
 
 	"ways/actors/target"
+	"ways/actors/target/checkpoint"
 	"ways/config/plan"
+	"ways/hooks/chain"
 )
 
 // The test binary runs itself as the processes of these tests: roleVar names
@@ -38,6 +40,8 @@ func TestMain(m *testing.M) {
 		os.Exit(roleWrite(args))
 	case "disk":
 		os.Exit(roleDisk(args))
+	case "chain":
+		os.Exit(roleChain(args))
 	case "limited":
 		os.Exit(roleLimited(args))
 	}
@@ -82,6 +86,30 @@ func roleWrite(args []string) int {
 		fmt.Println("d", n)
 	}
 	return 0
+}
+
+// roleChain is a session's dispatcher: it delivers chained records from args[4] on
+// until it is killed, and says each number once it is accepted.
+func roleChain(args []string) int {
+	keeper := checkpoint.New(args[0], args[2])
+	to, err := New(plan.File{Path: args[1], Format: "jsonl"}, Options{
+		StateDir: args[0], Getenv: func(string) string { return "" }, Chain: true,
+		Checkpoints: Checkpoints{Every: 50, Write: func(name string, h chain.Head) error {
+			_, err := keeper.Write(name, h)
+			return err
+		}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	from, _ := strconv.Atoi(args[4])
+	for n := from; ; n++ {
+		if err := to.Deliver(context.Background(), Record(args[3], n)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(n)
+	}
 }
 
 // roleLimited delivers under a limit on the size of files, so that writes end
