@@ -103,10 +103,10 @@ func SessionLabel(id string) string {
 }
 
 // credential reports whether an id looks like a token: 16 letters and digits or
-// more in a row, both among them, that are no hexadecimal number. Clients make
-// UUIDs.
+// more in a row, of two sorts at least (digits, small letters, capitals), that are no
+// hexadecimal number. Clients make UUIDs.
 func credential(id string) bool {
-	run, digits, hex := 0, 0, 0
+	var run, digits, upper, lower, hex int
 	for i := 0; i <= len(id); i++ {
 		var c byte
 		if i < len(id) {
@@ -114,17 +114,26 @@ func credential(id string) bool {
 		}
 		switch {
 		case c >= '0' && c <= '9':
-			run, digits, hex = run+1, digits+1, hex+1
-		case c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
-			run, hex = run+1, hex+1
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-			run++
+			digits++
+			hex++
+		case c >= 'a' && c <= 'z':
+			lower++
+			if c <= 'f' {
+				hex++
+			}
+		case c >= 'A' && c <= 'Z':
+			upper++
+			if c <= 'F' {
+				hex++
+			}
 		default:
-			if run >= 16 && digits > 0 && hex < run {
+			if run >= 16 && hex < run && run > max(digits, upper, lower) {
 				return true
 			}
-			run, digits, hex = 0, 0, 0
+			run, digits, upper, lower, hex = 0, 0, 0, 0, 0
+			continue
 		}
+		run++
 	}
 	return false
 }

@@ -84,6 +84,7 @@ func TestSecretSessionIDs(t *testing.T) {
 		"s":                                    false, "a b": false, "1234567890123456789": false,
 		"my-session-of-2026-03-04": false, "abcdefghijklmnopqrstuvwxyz": false,
 		"ghp_0123456789abcdefghijABCDEFGHIJ012345":   true,
+		"LTAInCQiOSsqQZPAfvVDcwAg":                   true,
 		"AKIAIOSFODNN7EXAMPLE":                       true,
 		"sk-ant-api03-0123456789abcdefghij-XYZ":      true,
 		"/home/x/ghp_0123456789abcdefghijABCDEFGHIJ": true,
