@@ -159,7 +159,7 @@ func TestNothingLeaks(t *testing.T) {
 		"command":   {"command: {argv: [" + echo + ", " + out + ", \"0\"]}"},
 		"fails":     {"command: {argv: [" + echo + ", " + out + ", \"7\"]}"},
 		"args":      {"command: {argv: [sh, -c, \"printf %s \\\"$1\\\" >>\\\"$2\\\"; exit 3\", x, \"{session} {data}\", " + out + "/args.out], input: args}"},
-		"slow":      {"command: {argv: [" + slow + "]}", "timeout: 300ms"},
+		"slow":      {"command: {argv: [" + slow + "]}", "timeout: 50ms"},
 		"block":     {"command: {argv: [" + echo + ", " + out + ", \"9\"]}", "mode: blocking", "timeout: 2s"},
 		"unmasked":  {"file: {path: " + plain + "}", "redact: none"},
 	} {

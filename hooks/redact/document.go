@@ -210,10 +210,11 @@ func (d *document) loadText(text []byte) {
 
 // unescape makes d the text of src with one level of backslash escapes
 // undone, wherever they stand: JSON inside a string, a source literal, a
-// printf. It reports false when there was none to undo.
+// printf. A terminal's control sequences are taken out: what colours a line stands
+// within names and secrets. It reports false when there was nothing to undo.
 func (d *document) unescape(src []byte) bool {
 	d.reset()
-	if bytes.IndexByte(src, '\\') < 0 {
+	if bytes.IndexByte(src, '\\') < 0 && bytes.IndexByte(src, 0x1b) < 0 {
 		return false
 	}
 	d.text = slices.Grow(d.text, len(src))
@@ -223,7 +224,7 @@ func (d *document) unescape(src []byte) bool {
 		if n < 0 {
 			break
 		}
-		d.text = append(d.text, src[i:i+n]...)
+		d.uncoloured(src, i, i+n)
 		i += n
 		if i+1 < len(src) && isJSONEscape(src[i+1]) {
 			if size := d.addEscape(src, i); size > 0 {
@@ -234,9 +235,48 @@ func (d *document) unescape(src []byte) bool {
 		d.text = append(d.text, '\\')
 		i++
 	}
-	d.text = append(d.text, src[i:]...)
+	d.uncoloured(src, i, len(src))
 	d.pieces = append(d.pieces, piece{end: len(d.text)})
 	return len(d.marks) > 0
+}
+
+// uncoloured appends src[i:end] without control sequences (ECMA-48, CSI), each of
+// which becomes a mark of no text.
+func (d *document) uncoloured(src []byte, i, end int) {
+	for i < end {
+		n := bytes.IndexByte(src[i:end], 0x1b)
+		if n < 0 {
+			break
+		}
+		d.text = append(d.text, src[i:i+n]...)
+		i += n
+		size := controlSequence(src[i:end])
+		if size == 0 {
+			d.text = append(d.text, src[i])
+			i++
+			continue
+		}
+		d.marks = append(d.marks, mark{text: len(d.text), raw: i, size: size})
+		i += size
+	}
+	d.text = append(d.text, src[i:end]...)
+}
+
+// controlSequence returns the length of the control sequence that t begins with,
+// 0 if it is none or a long one.
+func controlSequence(t []byte) int {
+	if len(t) < 3 || t[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(t) && i < 32; i++ {
+		switch c := t[i]; {
+		case c >= 0x40 && c <= 0x7e:
+			return i + 1
+		case c < 0x20 || c > 0x3f:
+			return 0
+		}
+	}
+	return 0
 }
 
 func isJSONEscape(c byte) bool {
@@ -257,7 +297,8 @@ func (d *document) back(p int, start, end int) (int, int) {
 	}
 	marks := d.marks[piece.marks:last]
 	at := func(x int, closing bool) int {
-		n := sort.Search(len(marks), func(i int) bool { return marks[i].text > x })
+		// An end lies in front of what stands there without text of its own.
+		n := sort.Search(len(marks), func(i int) bool { return marks[i].text > x || closing && marks[i].text == x })
 		if n == 0 {
 			return piece.raw + x - piece.start
 		}

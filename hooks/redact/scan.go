@@ -174,10 +174,10 @@ func (s *scan) hit(n, end int) {
 		if start < covered || u.exact != "" && string(s.text[start:end]) != u.exact {
 			continue
 		}
-		if r.word && start > 0 && (isWord(s.text[start-1]) || s.inBase64(start)) {
+		if r.word && start > 0 && (isWord(s.text[start-1]) && !s.joined(start, end) || s.inBase64(start)) {
 			continue
 		}
-		if r.word && end-start <= 4 && start > 1 && s.text[start-1] == '-' && isAlnum(s.text[start-2]) {
+		if r.word && end-start <= 4 && s.text[end-1] == '-' && start > 1 && s.text[start-1] == '-' && isAlnum(s.text[start-2]) {
 			// cache-key-<digest>: part of a longer name.
 			continue
 		}
@@ -190,6 +190,13 @@ func (s *scan) hit(n, end int) {
 			s.window(u.rule, r, start, end)
 		}
 	}
+}
+
+// joined reports whether the keyword at text[start:end] begins a part of a name
+// that is joined with underscores, as in mcp__ghp_..., and is a beginning that
+// names have not by chance.
+func (s *scan) joined(start, end int) bool {
+	return s.text[start-1] == '_' && end-start >= 4 && (end-start > 4 || s.text[end-1] != '-')
 }
 
 // inBase64 reports whether the word that begins at start is a piece of
