@@ -119,7 +119,7 @@ func (st *state) line(f *file, l transcript.Line, again bool, now time.Time) {
 			if clientsOwn(it.Text) {
 				continue
 			}
-			n.Section, n.Hash = record.UserPrompt, hash(it.Text)
+			n.Section, n.Hash, n.Waited = record.UserPrompt, hash(it.Text), it.Waited
 		case transcript.Enqueued:
 			n.Section, n.Hash, n.Waiting = record.QueuedMessage, hash(it.Text), true
 			if it.Text.Kind() == '"' && record.Origin(it.Text) == "human" {
@@ -285,7 +285,7 @@ func (st *state) show(n *item, now time.Time) {
 			return
 		}
 	case transcript.Prompt:
-		if slices.Contains(st.Prompts, n.Prompt) {
+		if st.takeText(n) || slices.Contains(st.Prompts, n.Prompt) {
 			return
 		}
 	case transcript.Queued:
@@ -304,11 +304,22 @@ func (st *state) show(n *item, now time.Time) {
 	st.Items = append(st.Items, n)
 }
 
-// takeText finds the hook's word of a queued message.
+// tells reports whether a hook's word of a prompt or a queued message is of an
+// item.
+func (t text) tells(it *item) bool {
+	if t.Hash != it.Hash {
+		return false
+	}
+	if it.Kind == transcript.Prompt && it.Waited {
+		return true // under which turn the hook ran is not said
+	}
+	return (it.Kind == transcript.Prompt || it.Kind == transcript.Queued) && t.Section == it.Section.String() &&
+		t.Typed == (it.Kind == transcript.Prompt) && (t.Prompt == it.Prompt || t.Prompt == "" || it.Prompt == "")
+}
+
+// takeText finds the hook's word of a prompt or a queued message.
 func (st *state) takeText(n *item) bool {
-	i := slices.IndexFunc(st.Texts, func(t text) bool {
-		return t.Hash == n.Hash && t.Section == n.Section.String() && (t.Prompt == n.Prompt || t.Prompt == "" || n.Prompt == "")
-	})
+	i := slices.IndexFunc(st.Texts, func(t text) bool { return t.tells(n) })
 	if i < 0 {
 		return false
 	}

@@ -45,20 +45,17 @@ func (st *state) told(f fact, now time.Time) {
 			a.Replies = push(a.Replies, maxEnds, reply{Hash: f.hash, Prompt: f.prompt, Time: f.time, Since: now})
 		}
 	case record.QueuedMessage, record.UserPrompt:
-		st.prompt(f.prompt)
-		if f.section == record.UserPrompt && (f.origin == "human" || f.origin == "") {
-			return
+		t := text{
+			Hash: f.hash, Prompt: f.prompt, Section: f.section.String(),
+			Typed: f.section == record.UserPrompt && (f.origin == "human" || f.origin == ""),
 		}
-		t := text{Hash: f.hash, Prompt: f.prompt, Section: f.section.String()}
-		i := slices.IndexFunc(st.Items, func(it *item) bool {
-			return it.Kind == transcript.Queued && it.Hash == t.Hash && it.Section == f.section &&
-				(it.Prompt == t.Prompt || t.Prompt == "" || it.Prompt == "")
-		})
+		i := slices.IndexFunc(st.Items, t.tells)
 		if i >= 0 {
 			st.Items = slices.Delete(st.Items, i, i+1)
 		} else if f.hasText {
 			st.Texts = push(st.Texts, maxTexts, t)
 		}
+		st.prompt(f.prompt)
 	}
 }
 
@@ -91,7 +88,7 @@ func (st *state) prompt(id string) {
 		return
 	}
 	st.Prompts = push(st.Prompts, maxTexts, id)
-	st.Items = slices.DeleteFunc(st.Items, func(it *item) bool { return it.Kind == transcript.Prompt && it.Prompt == id })
+	st.Items = slices.DeleteFunc(st.Items, func(it *item) bool { return it.Kind == transcript.Prompt && it.Prompt == id && !it.Waited })
 }
 
 // note takes what a hook says of turns and sessions.

@@ -160,6 +160,8 @@ type text struct {
 	Hash    string `json:"hash"`
 	Prompt  string `json:"prompt,omitempty"`
 	Section string `json:"section"`
+	// Typed: a prompt that a person began a turn with.
+	Typed bool `json:"typed,omitempty"`
 }
 
 // item is something that a transcript shows and of which no hook has told. It
@@ -191,6 +193,8 @@ type item struct {
 	Followed bool `json:"followed,omitempty"`
 	// Interrupted: the user stopped it.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Waited: a prompt that waited in the queue.
+	Waited bool `json:"waited,omitempty"`
 	// Waiting: a queued message that was never delivered.
 	Waiting bool `json:"waiting,omitempty"`
 	// Closed is when it was noticed that no hook will tell of it any more, but for

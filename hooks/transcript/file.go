@@ -45,8 +45,8 @@ type File struct {
 	// lines of that time: what tells old from new in a file that was rewritten.
 	Last   time.Time `json:"last,omitzero"`
 	Recent []string  `json:"recent,omitempty"`
-	// again: the file was rewritten, and only lines read before have come so far.
-	again bool
+	// Again: the file was rewritten, and only lines read before have come so far.
+	Again bool `json:"again,omitempty"`
 }
 
 // maxRecent bounds Recent; a client writes a few lines a millisecond at most.
@@ -128,9 +128,6 @@ func (r *Reader) Read(f *File, final bool, each func(l Line, again bool)) (Repor
 			break
 		}
 	}
-	if !rep.More {
-		f.again = false
-	}
 	return rep, f.mark(h)
 }
 
@@ -191,7 +188,7 @@ func (f *File) compare(h *os.File, rep *Report) error {
 	}
 	if !same {
 		rep.Rewritten = true
-		f.Offset, f.again = 0, true
+		f.Offset, f.Again = 0, true
 	}
 	f.Dev, f.Ino = dev, ino
 	return nil
@@ -215,15 +212,15 @@ func markOf(h *os.File, offset int64) (uint32, error) {
 
 // old reports whether a line was read before the file was rewritten.
 func (f *File) old(l Line) bool {
-	if f.again && (l.Time.After(f.Last) || l.Time.Equal(f.Last) && l.UUID != "" && !slices.Contains(f.Recent, l.UUID)) {
-		f.again = false
+	if f.Again && (l.Time.After(f.Last) || l.Time.Equal(f.Last) && l.UUID != "" && !slices.Contains(f.Recent, l.UUID)) {
+		f.Again = false
 	}
-	return f.again
+	return f.Again
 }
 
 // note moves what tells old from new.
 func (f *File) note(l Line) {
-	if f.again || l.Time.Before(f.Last) || l.Time.IsZero() {
+	if f.Again || l.Time.Before(f.Last) || l.Time.IsZero() {
 		return
 	}
 	if l.Time.After(f.Last) {

@@ -62,6 +62,9 @@ type Item struct {
 	// Origin says who wrote a prompt or queued message: human, task-notification
 	// and others; empty where the client does not say.
 	Origin string
+	// Waited: the prompt waited in the queue before its turn began; the client ran
+	// its hook then, under the turn that was running.
+	Waited bool
 	// ForTool: the interruption stopped a tool, and no reply.
 	ForTool bool
 }
@@ -339,7 +342,7 @@ func (l *Line) user(raw rawLine) error {
 	if l.Meta || l.Sidechain || l.AgentID != "" || raw.compact || raw.transcriptOnly || l.PromptID == "" || (origin == "" && raw.source == "") {
 		return nil
 	}
-	l.Items = append(l.Items, Item{Kind: Prompt, Text: text, Origin: origin})
+	l.Items = append(l.Items, Item{Kind: Prompt, Text: text, Origin: origin, Waited: raw.source == "queued"})
 	return nil
 }
 
