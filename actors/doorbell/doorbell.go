@@ -39,6 +39,9 @@ func (d *Doorbell) Serve(ctx context.Context) error {
 	defer f.Close()
 	// Whatever was appended before the FIFO was open rang nowhere.
 	d.to.Appended()
+	if launch.TakeEnd(d.dir) {
+		d.to.Ended()
+	}
 	stop := context.AfterFunc(ctx, func() { f.Close() })
 	defer stop()
 	buf := make([]byte, 512)
@@ -47,6 +50,7 @@ func (d *Doorbell) Serve(ctx context.Context) error {
 		for _, b := range buf[:n] {
 			switch b {
 			case launch.Ended:
+				launch.TakeEnd(d.dir)
 				d.to.Ended()
 			default:
 				d.to.Appended()

@@ -153,6 +153,17 @@ func Header(d dirs.Dirs, reader files.Reader, project string) (index.Header, err
 	return index.Read(d.Index(project))
 }
 
+// Fresh is Load for who comes without a hook that has just looked: an index whose
+// files have changed is made anew first.
+func Fresh(d dirs.Dirs, reader files.Reader, project string) (plan.Plan, uint64, error) {
+	if h, err := index.Read(d.Index(project)); err != nil || h.Stale(project) != "" {
+		if _, err := Publish(d, reader, project); err != nil {
+			return plan.Plan{}, 0, err
+		}
+	}
+	return Load(d, reader, project)
+}
+
 // Load reads a project's plan and its generation, publishing it first when there
 // is no usable index.
 func Load(d dirs.Dirs, reader files.Reader, project string) (plan.Plan, uint64, error) {

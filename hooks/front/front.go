@@ -215,7 +215,7 @@ func (h *hook) handle(raw []byte) {
 		launch.Wake(dir, launch.Appended)
 	}
 	if ev.Name == "SessionEnd" {
-		launch.Wake(dir, launch.Ended)
+		launch.End(dir)
 	}
 	if len(h.tickets) > 0 {
 		h.takeRest()

@@ -15,6 +15,7 @@ import (
 const (
 	lockName = "dispatcher.lock"
 	wakeName = "wake"
+	endName  = "ended"
 )
 
 // LockFD is the descriptor under which a started dispatcher finds its lock.
@@ -93,6 +94,19 @@ func Wake(dir string, what byte) {
 	_, _ = syscall.Write(fd, []byte{what})
 	_ = syscall.Close(fd)
 }
+
+// End tells a session's dispatcher that the session ended, also one that is only
+// starting and does not listen yet: it finds a file.
+func End(dir string) {
+	f, err := os.OpenFile(filepath.Join(dir, endName), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err == nil {
+		f.Close()
+	}
+	Wake(dir, Ended)
+}
+
+// TakeEnd reports whether End left its file, and removes it.
+func TakeEnd(dir string) bool { return os.Remove(filepath.Join(dir, endName)) == nil }
 
 // Listen makes a new wake FIFO and opens it. It is new each time, so that a
 // dispatcher on its way out, which may still have the last one open, takes no

@@ -79,7 +79,7 @@ func Run(env cli.Env, args []string) int {
 	if err := adopt(env, d, *session); err != nil {
 		log.Error().Err(err).Msg("what other sessions left undelivered is not adopted")
 	}
-	if err := run(env, d, *session, lock, timing{idle: *idle, linger: Linger}, log); err != nil {
+	if err := run(env, d, *session, lock, timing{idle: *idle, linger: Linger, load: publish.Load}, log); err != nil {
 		log.Error().Err(err).Msg("dispatcher failed")
 		return env.Fail("sensors dispatch", err)
 	}
@@ -98,7 +98,11 @@ func sessionLog(env cli.Env, d dirs.Dirs, session string) zerolog.Logger {
 const Linger = 10 * time.Minute
 
 // timing is when a dispatcher leaves.
-type timing struct{ idle, linger time.Duration }
+type timing struct {
+	idle, linger time.Duration
+	// load finds a project's rules.
+	load func(dirs.Dirs, files.Reader, string) (plan.Plan, uint64, error)
+}
 
 // LogName is a dispatcher's log in its session's directory.
 const LogName = "dispatcher.log"
@@ -169,7 +173,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	}
 	return supervisor.Dispatcher{
 		Dir: dir, Session: session, Lock: lock, Idle: when.idle, Linger: when.linger, Masker: masker, Log: log, Events: events.NewLog(d.State),
-		Load:    func(project string) (plan.Plan, uint64, error) { return publish.Load(d, reader, project) },
+		Load:    func(project string) (plan.Plan, uint64, error) { return when.load(d, reader, project) },
 		Index:   func(project string) (index.Header, error) { return publish.Header(d, follower, project) },
 		Targets: out.target, Courier: out.courier, Orphans: orphans,
 		Dead:   deadletter.NewStore(d.State),

@@ -12,6 +12,7 @@ import (
 
 	"ways/actors/target/visible"
 	"ways/cmd/internal/cli"
+	"ways/config/publish"
 	"ways/hooks/dirs"
 	"ways/hooks/launch"
 	"ways/metrics/counters"
@@ -149,7 +150,7 @@ func drainOne(env cli.Env, d dirs.Dirs, name string) (uint64, error) {
 		return 0, err
 	}
 	defer lock.Close() // released already, unless something failed
-	if err := run(env, d, session, lock, timing{idle: drainIdle}, sessionLog(env, d, session)); err != nil {
+	if err := run(env, d, session, lock, timing{idle: drainIdle, load: publish.Fresh}, sessionLog(env, d, session)); err != nil {
 		return 0, err
 	}
 	c, err := counters.NewStore(d.State).Of(name)

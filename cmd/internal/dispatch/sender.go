@@ -33,7 +33,7 @@ func NewSender(env cli.Env, project string) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := publish.Load(d, files.NewReader(), project)
+	p, _, err := publish.Fresh(d, files.NewReader(), project)
 	if err != nil {
 		return nil, err
 	}
