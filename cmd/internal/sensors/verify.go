@@ -347,6 +347,7 @@ func printReport(env cli.Env, r audit.Report) {
 		fmt.Fprintf(env.Stdout, "  %s%s: %s\n", where, f.Kind, visible.Line(f.Words))
 	}
 	if r.Records > 0 {
-		fmt.Fprintf(env.Stdout, "  %d records read, numbers %d to %d; %d signed checkpoints agree\n", r.Records, r.First, r.Last, r.Checkpoints)
+		fmt.Fprintf(env.Stdout, "  records read: %d, numbers %d to %d\n", r.Records, r.First, r.Last)
+		fmt.Fprintf(env.Stdout, "  signed checkpoints that agree: %d\n", r.Checkpoints)
 	}
 }
