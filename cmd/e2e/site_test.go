@@ -53,7 +53,10 @@ func bareSite(t *testing.T, env ...string) site {
 		t.Fatal(err)
 	}
 	s.dirs = d
-	t.Cleanup(func() { s.killAll(t) })
+	t.Cleanup(func() {
+		s.killAll(t)
+		s.checkEvents(t)
+	})
 	return s
 }
 

@@ -8,11 +8,14 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"ways/metrics/events"
 )
 
 // metric is the value of one series in what `ways metrics` prints; 0 when it is
@@ -29,6 +32,27 @@ func metric(t *testing.T, text []byte, series string) float64 {
 		}
 	}
 	return 0
+}
+
+// checkEvents compares what a test made the product write to the event log with
+// what docs/events.md is made from: no event and no field is undocumented.
+func (s site) checkEvents(t *testing.T) {
+	t.Helper()
+	documented := map[string][]string{}
+	for _, k := range events.Kinds() {
+		documented[k.Name] = append(k.Fields, "ts", "event")
+	}
+	for _, line := range logLines(t, filepath.Join(s.dirs.State, events.Name)) {
+		var e map[string]string
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Errorf("the event log: %v: %.200s", err, line)
+		}
+		for name := range e {
+			if !slices.Contains(documented[e["event"]], name) {
+				t.Errorf("docs/events.md has no field %s of the event %s", name, e["event"])
+			}
+		}
+	}
 }
 
 // The counters that Prometheus reads only grow and end up exact, while sessions

@@ -198,7 +198,7 @@ func TestFormats(t *testing.T) {
 				t.Errorf("histogram is %v", h)
 			}
 		}
-		if !model.IsValidLegacyMetricName(f.GetName()) {
+		if !model.LegacyValidation.IsValidMetricName(f.GetName()) {
 			t.Errorf("name %q", f.GetName())
 		}
 	}
