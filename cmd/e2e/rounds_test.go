@@ -22,10 +22,10 @@ import (
 )
 
 // fileExactlyOnce: a file target writes each record once, whatever is killed.
-const fileExactlyOnce = false
+const fileExactlyOnce = true
 
 // roundSites is how many installations are tortured at once.
-const roundSites = 6
+const roundSites = 16
 
 // doomed sets the chance of a process to die at each of its failpoints.
 const doomed = "WAYS_FAILPOINT"
@@ -202,7 +202,7 @@ func (w *tortured) settle() {
 		for _, session := range []string{"one", "two"} {
 			w.shot(session, "", 0)
 		}
-		pause := time.After(250 * time.Millisecond)
+		pause := time.After(100 * time.Millisecond)
 		tick := time.NewTicker(2 * time.Millisecond)
 		for waiting := true; waiting; {
 			select {
