@@ -30,7 +30,7 @@ type fact struct {
 // data what is of interest stands in front of what can be large.
 func readFact(rec []byte) (fact, bool) {
 	f := fact{section: record.Unknown}
-	dec := jsontext.NewDecoder(bytes.NewReader(rec), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(rec), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
 		return f, false
 	}

@@ -57,7 +57,7 @@ type open struct {
 
 // thinking finds the outermost thinking blocks of a value, in order.
 func thinking(value []byte) []stretch {
-	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	var stack []open
 	var cuts []stretch
 	for {

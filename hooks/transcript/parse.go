@@ -454,7 +454,7 @@ func member(val jsontext.Value, name string) string {
 // object calls f with each member of an object. Of a repeated name the last one
 // holds, as in the client's own parser, since f is called again.
 func object(raw []byte, f func(key string, val jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	tok, err := dec.ReadToken()
 	switch {
 	case err != nil:
@@ -487,7 +487,7 @@ func object(raw []byte, f func(key string, val jsontext.Value) error) error {
 }
 
 func array(raw []byte, f func(val jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return syntax(err)
 	}
