@@ -11,7 +11,7 @@ func ownRules() []rule {
 			regex: `^(?:(` + f.regex + `))(?:[^\w-]|$)`, minLen: f.least, after: f.most + 4, entropy: f.entropy,
 		})
 	}
-	return append(list, ownWindows()...)
+	return append(append(list, ownWindows()...), commandRules()...)
 }
 
 // A format is a token that begins with a fixed text and is at least least and
