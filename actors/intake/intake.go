@@ -252,6 +252,9 @@ type run struct {
 	stalled   *spool.Frame // the frame the head waits with, for a full rule
 	stalledBy time.Time
 	dirty     bool
+	// fresh: the head or the inbox may hold something. Looking costs more than what
+	// a rule's word that it is done with a record is worth.
+	fresh bool
 	// ending: leave as soon as all is drained. over: the session ended.
 	ending, over bool
 	paused       bool
@@ -273,7 +276,7 @@ type run struct {
 // Serve runs until ctx ends, or until the session's spool is drained for good:
 // then it has given up the dispatcher's lock, and returns actor.Done.
 func (in *Intake) Serve(ctx context.Context) error {
-	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, absent: map[string]uint64{}, gaps: map[record.Gap]uint64{}, moved: time.Now()}
+	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, absent: map[string]uint64{}, gaps: map[record.Gap]uint64{}, moved: time.Now(), fresh: true}
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -308,9 +311,9 @@ func (in *Intake) Serve(ctx context.Context) error {
 			more = true
 		case <-in.ended:
 			r.ending, r.over = true, true
-			more = true
+			more, r.fresh = true, true
 		case <-in.bell:
-			more = true
+			more, r.fresh = true, true
 			rung = true
 		case <-saveDue:
 			saveDue = nil
@@ -320,7 +323,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 			}
 		case <-wait:
 			wait = nil
-			more = true
+			more, r.fresh = true, true
 		case <-idle.C:
 			left, err := r.leave()
 			if err != nil {
@@ -338,7 +341,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 				close(in.gone)
 				return actor.Done("the spool stayed empty")
 			}
-			more = true
+			more, r.fresh = true, true
 			idle.Reset(r.rest())
 		case <-ready:
 			var progress bool
@@ -359,7 +362,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 			case more:
 			case r.stalled != nil:
 				wait = time.After(patience)
-			case spool.InboxWaiting(in.Dir):
+			case r.fresh && spool.InboxWaiting(in.Dir):
 				wait = time.After(retryInbox)
 			case r.ending && r.drained():
 				r.ending = false
@@ -424,6 +427,9 @@ func (r *run) step() (more, progress bool, err error) {
 			progress = progress || moved
 		}
 	}
+	if !r.fresh && r.stalled == nil {
+		return false, progress, nil
+	}
 	for range batch {
 		f, err := r.next()
 		var damage *spool.Damage
@@ -436,6 +442,7 @@ func (r *run) step() (more, progress bool, err error) {
 			if took > 0 {
 				return true, true, nil
 			}
+			r.fresh = err != nil
 			return false, progress, nil
 		case errors.As(err, &damage):
 			r.damaged(damage)
