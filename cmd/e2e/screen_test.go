@@ -26,7 +26,7 @@ func shellIn(t *testing.T, s site) terminal {
 // first one back as it was; logs are readable, and JSON when asked for.
 func TestOnATerminal(t *testing.T) {
 	s := newSite(t, "WAYS_DISPATCHER_IDLE=200ms")
-	for range 30 { // more rules than the screen has lines
+	for range 18 { // more rules than the screen has lines
 		s.sensor(t, "r"+strings.Repeat("x", 1+len(s.rules(t))), "[tool_call]", s.to("x.jsonl"))
 	}
 	s.fire(t, call("one", "toolu_1", 50))
