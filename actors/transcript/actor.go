@@ -47,6 +47,8 @@ const (
 	quick = 200 * time.Millisecond
 	// saveEvery bounds how often the state is saved while it changes.
 	saveEvery = time.Second
+	// backlog is how many frames are read between two looks at the transcripts.
+	backlog = 256
 	// maxBlind is how often an index may be unreadable before it counts as empty.
 	maxBlind = 50
 	// askWait bounds how long the spool actor waits for an answer.
@@ -240,7 +242,13 @@ func (r *run) step(ctx context.Context) error {
 // absorb reads the spool to its end.
 func (r *run) absorb(ctx context.Context) error {
 	now := time.Now()
-	for ctx.Err() == nil {
+	for n := 1; ctx.Err() == nil; n++ {
+		if n%backlog == 0 {
+			// A long backlog: strike off as it comes, so that what is remembered of it
+			// stays small.
+			r.follow(ctx, false)
+			r.st.match(now, r.Late, r.textOf)
+		}
 		f, err := r.spool.Next()
 		var damage *spool.Damage
 		switch {

@@ -3,6 +3,7 @@ package transcript_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -405,5 +406,31 @@ func TestKeep(t *testing.T) {
 			t.Errorf("kept from segment %d on, want 1", r.kept)
 		}
 		r.stop()
+	})
+}
+
+// TestBacklog: a dispatcher that comes late to a long session tells of each thing
+// once, whatever it remembers at a time.
+func TestBacklog(t *testing.T) {
+	in(t, func(t *testing.T) {
+		r := newRig(t)
+		r.begin("p")
+		const turns = 1200
+		for i := range turns {
+			id := fmt.Sprint(i)
+			r.prompt("q"+id, "go "+id)
+			r.write(says("m"+id, "a"+id, "tool_use", callBlock("t"+id)), answered("r"+id, "q"+id, "t"+id, "ok", false, nil), says("n"+id, "b"+id, "end_turn", textBlock("done "+id)))
+			r.hook("PreToolUse", map[string]any{"prompt_id": "q" + id, "tool_use_id": "t" + id, "tool_name": "Bash", "tool_input": map[string]any{}})
+			r.hook("PostToolUse", map[string]any{"prompt_id": "q" + id, "tool_use_id": "t" + id, "tool_name": "Bash", "tool_response": "ok"})
+			r.stopHook("q"+id, "done "+id)
+		}
+		r.write(says("x", "x", "tool_use", textBlock("the only news")), says("y", "y", "end_turn", textBlock("over")))
+		r.stopHook("q1199", "over")
+		r.rest()
+		r.stop()
+		r.wantShown(`main assistant_response {"text":"the only news","final":false,"interrupted":false}`)
+		if info, err := os.Stat(filepath.Join(r.dir, "transcripts.json")); err != nil || info.Size() > 200<<10 {
+			t.Errorf("the state has %d bytes, %v", info.Size(), err)
+		}
 	})
 }

@@ -42,7 +42,7 @@ func (st *state) told(f fact, now time.Time) {
 	case record.AssistantResponse:
 		if f.hasText {
 			a := st.agent(f.agent)
-			a.Replies = push(a.Replies, maxEnds, reply{Hash: f.hash, Prompt: f.prompt, Time: f.time, Since: now})
+			a.Replies = push(a.Replies, maxFacts, reply{Hash: f.hash, Prompt: f.prompt, Time: f.time, Since: now})
 		}
 	case record.QueuedMessage, record.UserPrompt:
 		t := text{

@@ -293,6 +293,17 @@ func completeTerminal(t *testing.T, version string) {
 		last := list[len(list)-1]
 		return last.Section == "tool_call" && last.Session != session
 	}, func() string { return summary(records()) })
+	// What the client has not written yet when it is killed, no transcript shows.
+	eventually(t, screenLimit, func() bool {
+		list := records()
+		last := list[len(list)-1]
+		found, err := filepath.Glob(filepath.Join(r.client.Home, ".claude", "projects", "*", last.Session+".jsonl"))
+		if err != nil || len(found) != 1 {
+			return false
+		}
+		raw, err := os.ReadFile(found[0])
+		return err == nil && bytes.Contains(raw, []byte(last.Data.ID))
+	}, func() string { return "the transcript does not hold the last call:\n" + summary(records()) })
 	if err := syscall.Kill(term.pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -313,6 +324,52 @@ func completeTerminal(t *testing.T, version string) {
 	}
 	if !slices.Equal(ends, []string{"hook", "hook", "transcript"}) {
 		t.Errorf("ends of sessions from %v", ends)
+	}
+	if t.Failed() {
+		t.Log(summary(list))
+	}
+}
+
+// TestTwoWirings (hard case BR-22): with the hook wired in the user's settings and
+// in the project's, in another way, every event is fired twice and told once.
+func TestTwoWirings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, foreground)
+	in, log := auditAll(t, r)
+	elsewhere := t.TempDir()
+	wireHook(t, elsewhere, `exec "$1" hook sensors`, in.ways)
+	settings, err := os.ReadFile(filepath.Join(elsewhere, ".claude", "settings.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(r.client.Project, ".claude", "settings.json"), settings)
+	prompt, _ := busySession(t, r.client.Project, foreground)
+	session, res := r.run(t, prompt)
+	if res.ExitCode != 0 {
+		t.Fatalf("exit %d: %s", res.ExitCode, res.Stderr)
+	}
+	in.waitGone(t, session)
+	list := readLog(t, log)
+	checkNumbers(t, list)
+	checkComplete(t, r.client.Home, list, session)
+	seen := map[string]int{}
+	for _, rec := range list {
+		if rec.Section == "session_start" || rec.Section == "session_end" || rec.Section == "user_prompt" {
+			seen[rec.Section]++
+		}
+	}
+	if seen["session_start"] != 1 || seen["session_end"] != 1 || seen["user_prompt"] != 1 {
+		t.Errorf("%v", seen)
+	}
+	var status struct {
+		Refusals map[string]int `json:"hook_refusals"`
+	}
+	raw := in.run(t, "status", "--json")
+	if err := json.Unmarshal(raw, &status); err != nil {
+		t.Fatalf("status: %v: %s", err, raw)
+	}
+	if status.Refusals["duplicate"] < len(list)/2 {
+		t.Errorf("%d duplicates were dropped beside %d records: was the hook fired twice at all?", status.Refusals["duplicate"], len(list))
 	}
 	if t.Failed() {
 		t.Log(summary(list))
