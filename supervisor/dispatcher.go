@@ -131,6 +131,7 @@ func (d Dispatcher) Run(ctx context.Context) error {
 	select {
 	case err := <-over:
 		if actor.IsFatal(err) {
+			count.Happened(context.Background(), events.DispatcherEnd, "failed")
 			return fmt.Errorf("dispatcher of session %s: %w", d.Session, err)
 		}
 		d.Log.Info().Str("reason", actor.WhyDone(err)).Msg("dispatcher leaves")

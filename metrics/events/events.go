@@ -82,7 +82,7 @@ func Kinds() []Kind {
 	try := rule("seq", "duration_ms", "detail")
 	return []Kind{
 		{DispatcherStart, "a session's dispatcher started", of()},
-		{DispatcherEnd, "it ended by itself; one that was killed writes none", of("reason")},
+		{DispatcherEnd, "it ended: it was idle, was told to stop, or could not go on, as the reason says; one that was killed writes none", of("reason")},
 		{Timeout, "a rule's timeout passed before its consumer accepted a record; the record is lost to the rule", try},
 		{Kill, "the same, and a command was killed for it", try},
 		{Refusal, "a consumer, or the rule's own configuration, will never take a record; it is lost to the rule", try},
