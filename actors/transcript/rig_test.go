@@ -28,7 +28,7 @@ const fixtures = "../../testdata/claude-code"
 
 // rig is a session with the actor and without a dispatcher.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	path   string // of the transcript
 	header index.Header
@@ -58,7 +58,7 @@ func (r *rig) Keep(segment uint64) {
 
 // newRig makes a session in which some rule selects these sections; all when
 // there are none.
-func newRig(t *testing.T, sections ...record.Section) *rig {
+func newRig(t testing.TB, sections ...record.Section) *rig {
 	t.Helper()
 	if len(sections) == 0 {
 		sections = record.Sections()
