@@ -127,8 +127,12 @@ func (t *Target) failure(ctx context.Context, at phase, err error) error {
 // describeVerb is Describe as part of a format.
 func (t *Target) describeVerb() string { return strings.ReplaceAll(t.Describe(), "%", "%%") }
 
-// repeat returns a little of somebody else's words, harmless on a terminal.
+// repeat returns a little of somebody else's words, harmless on a terminal. It is
+// cut between two words: half a secret would not be known for one when it is masked.
 func repeat(err error) string {
 	words := err.Error()
-	return visible.Line(words[:min(len(words), wordsCap)])
+	if len(words) > wordsCap {
+		words = words[:strings.LastIndexAny(words[:wordsCap+1], " ,;")+1] + "..."
+	}
+	return visible.Line(words)
 }
