@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"ways/actors/target/visible"
 )
 
 // Exit codes of all verbs but those that say otherwise.
@@ -28,9 +30,9 @@ type Env struct {
 	Version        string
 }
 
-// Fail prints an error and returns Failed.
+// Fail prints an error, harmless on a terminal, and returns Failed.
 func (e Env) Fail(verb string, err error) int {
-	fmt.Fprintf(e.Stderr, "ways %s: %v\n", verb, err)
+	fmt.Fprintf(e.Stderr, "ways %s: %s\n", verb, visible.Append(nil, err.Error(), "  "))
 	return Failed
 }
 
@@ -95,7 +97,7 @@ func Parse(env Env, fs *pflag.FlagSet, usage string, args []string) (code int, d
 		}
 		return OK, true
 	}
-	fmt.Fprintf(env.Stderr, "ways %s: %v; ways %s --help says what there is\n", fs.Name(), err, fs.Name())
+	fmt.Fprintf(env.Stderr, "ways %s: %s; ways %s --help says what there is\n", fs.Name(), visible.Line(err.Error()), fs.Name())
 	return Usage, true
 }
 

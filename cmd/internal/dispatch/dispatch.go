@@ -26,7 +26,6 @@ import (
 	"ways/hooks/dirs"
 	"ways/hooks/index"
 	"ways/hooks/launch"
-	"ways/hooks/redact"
 	"ways/metrics/events"
 	"ways/supervisor"
 )
@@ -150,7 +149,7 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 		}
 	}
 	orphans(ctx)
-	masker, err := redact.New(redact.Options{})
+	masker, err := supervisor.NewMasker(plan.Masking{})
 	if err != nil {
 		return err
 	}

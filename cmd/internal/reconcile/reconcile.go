@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"ways/actors/target/visible"
 	"ways/cmd/internal/reconcile/unified"
 	"ways/config/wiring"
 	"ways/hooks/dirs"
@@ -108,7 +109,7 @@ func flagLines(flags *pflag.FlagSet) string {
 func Run(args []string, env Env) int {
 	o, usage, err := parse(args)
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "ways reconcile: %v\nRun `ways reconcile --help` for usage.\n", err)
+		fmt.Fprintf(env.Stderr, "ways reconcile: %s\nRun `ways reconcile --help` for usage.\n", plain(err.Error()))
 		return Usage
 	}
 	if o.help {
@@ -121,7 +122,7 @@ func Run(args []string, env Env) int {
 	defer stop()
 	out, err := run(ctx, o, env)
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "ways reconcile: %v\n", err)
+		fmt.Fprintf(env.Stderr, "ways reconcile: %s\n", plain(err.Error()))
 		return code(err)
 	}
 	return out
@@ -223,14 +224,17 @@ func (r report) diff() string {
 	return unified.Diff(from, to, r.outcome.Before, r.outcome.After)
 }
 
+// plain makes a text harmless on a terminal; its lines stay lines.
+func plain(text string) string { return string(visible.Append(nil, text, "")) }
+
 // text tells a person. With --dry-run stdout holds the diff alone.
 func (r report) text(stdout, stderr io.Writer) {
 	to := stdout
 	if r.dryRun {
-		fmt.Fprint(stdout, r.diff())
+		fmt.Fprint(stdout, plain(r.diff()))
 		to = stderr
 	}
-	fmt.Fprintln(to, r.headline())
+	fmt.Fprintln(to, plain(r.headline()))
 	for _, l := range []struct{ name, text string }{
 		{"added", strings.Join(r.outcome.Added, ", ")},
 		{"updated", strings.Join(r.outcome.Updated, ", ")},
@@ -239,19 +243,19 @@ func (r report) text(stdout, stderr io.Writer) {
 		{"backup", show(r.outcome.Backup)},
 	} {
 		if l.text != "" {
-			fmt.Fprintf(to, "  %-8s %s\n", l.name, l.text)
+			fmt.Fprintf(to, "  %-8s %s\n", l.name, plain(l.text))
 		}
 	}
 	switch {
 	case r.dryRun:
 		fmt.Fprintln(to, "Nothing was written.")
 	case r.remove && r.outcome.Changed:
-		fmt.Fprintf(to, "Sessions that are running may call ways until they end. Wire it again with: %s\n", r.command(""))
+		fmt.Fprintf(to, "Sessions that are running may call ways until they end. Wire it again with: %s\n", plain(r.command("")))
 	case r.outcome.Changed:
-		fmt.Fprintf(to, "Takes effect in sessions that start from now on. Undo with: %s\n", r.command(" --remove"))
+		fmt.Fprintf(to, "Takes effect in sessions that start from now on. Undo with: %s\n", plain(r.command(" --remove")))
 	}
 	for _, w := range r.warnings() {
-		fmt.Fprintf(stderr, "warning: %s\n", w)
+		fmt.Fprintf(stderr, "warning: %s\n", plain(w))
 	}
 }
 
