@@ -143,8 +143,8 @@ type verifier struct {
 	// head is that of the last record, began whether there was one.
 	head  chain.Head
 	began bool
-	// last is where the last record is, and where the line being read.
-	last, here place
+	// last is where the last record is.
+	last place
 	// unchained counts the lines in front of the first record.
 	unchained   uint64
 	checkpoints []*cursor
