@@ -526,7 +526,7 @@ func (v *verifier) ends() {
 		v.add(Recoverable, Unknown, at, k.Head.N+1,
 			"%d records behind number %d are not known outside the log: a power cut took that knowledge, or somebody else wrote them", n-k.Head.N, k.Head.N)
 	}
-	if k != nil && k.AdoptedFrom > 0 && k.AdoptedTo <= n {
+	if k != nil && k.AdoptedFrom > 0 && k.AdoptedTo <= n && k.AdoptedTo >= v.report.First {
 		v.add(Recoverable, Unknown, at, k.AdoptedFrom,
 			"records %d to %d were found in the log when they were not known outside it: a power cut took that knowledge, or somebody else wrote them", k.AdoptedFrom, k.AdoptedTo)
 	}
