@@ -143,3 +143,30 @@ func TestTrustEndsInARunningDispatcher(t *testing.T) {
 		})
 	}
 }
+
+// TestOffMachineIsSaidFirst: whatever verb shows rules begins with those that send
+// unmasked content off the machine, and names the destination of each rule that
+// may send something off it.
+func TestOffMachineIsSaidFirst(t *testing.T) {
+	s := bareSite(t)
+	s.sensor(t, "a", "[tool_call]", "http: {url: \"https://collector.example/in?key=x\"}")
+	s.sensor(t, "b", "[tool_call]", "command: {argv: [/usr/bin/logger]}")
+	s.sensor(t, "c", "[tool_call]", "http: {url: \"http://127.0.0.1:9/\"}")
+	s.sensor(t, "z", "[tool_call]", "http: {url: \"https://far.example/all\"}", "redact: none")
+	const loud = "SENDS UNMASKED SESSION CONTENT, SECRETS INCLUDED, OFF THIS MACHINE: TO https://far.example/all\n"
+	for _, verb := range [][]string{{"status"}, {"sensors", "lint"}, {"sensors", "list"}, {"sensors", "show", "z"}} {
+		out := s.must(t, verb...)
+		first, rest, _ := strings.Cut(out, "\n")
+		if !strings.HasSuffix(first+"\n", loud) || !strings.Contains(first, ": WARNING: z/log: ") || strings.Contains(rest, loud) || strings.Contains(out, "key=x") {
+			t.Errorf("%v begins with %s", verb, out)
+		}
+		if verb[1%len(verb)] == "show" {
+			continue
+		}
+		for _, to := range []string{"https://collector.example/in", "/usr/bin/logger", "http://127.0.0.1:9/", "https://far.example/all"} {
+			if !strings.Contains(rest, to) {
+				t.Errorf("%v does not name %s:\n%s", verb, to, out)
+			}
+		}
+	}
+}

@@ -16,14 +16,13 @@ const (
 // Line writes a problem on one line for a person: harmless on a terminal, and
 // in colour when it is loud and the user wants colours (no-color.org).
 func (e Env) Line(w io.Writer, p problem.Problem) string {
+	return e.paint(Terminal(w), p)
+}
+
+func (e Env) paint(terminal bool, p problem.Problem) string {
 	line := visible.Line(p.String())
-	if p.Loud && e.colour(w) {
+	if p.Loud && terminal && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb" {
 		return red + line + plain
 	}
 	return line
-}
-
-// colour reports whether w shows colours and the user has not said no.
-func (e Env) colour(w io.Writer) bool {
-	return Terminal(w) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 }
