@@ -284,10 +284,18 @@ func (st *state) agent(id string) *agent {
 	return a
 }
 
+// unfinishedAge is how long after its last sign of life a session's end is still
+// looked for.
+const unfinishedAge = 7 * 24 * time.Hour
+
 // Unfinished reports whether a session's client is gone and its end was not told:
 // a dispatcher that is started for it reads what the transcripts still hold, and
 // tells it.
 func Unfinished(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, stateName))
+	if err != nil || time.Since(info.ModTime()) > unfinishedAge {
+		return false // of most sessions this is all that is looked at
+	}
 	st, err := load(dir)
 	return err == nil && !st.First.IsZero() && !st.Ended && st.gone()
 }

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == consumeArg {
 		os.Exit(consume(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == clientArg {
+		os.Exit(beClient(os.Args[2], os.Args[3:]))
+	}
 	flag.Bool(updateFlag, false, "write the golden files anew")
 	flag.Int(roundsFlag, 2000, "rounds of the crash harness")
 	os.Exit(runTests(m))

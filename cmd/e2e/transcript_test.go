@@ -3,9 +3,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -104,5 +107,104 @@ func TestKilledWhileFollowing(t *testing.T) {
 	}
 	if kills < turns/5 {
 		t.Errorf("only %d kills", kills)
+	}
+}
+
+// clientArg makes the test binary a client: it runs the hook with each payload,
+// and lives until it is killed.
+const clientArg = "-as-client"
+
+func beClient(hook string, payloads []string) int {
+	for _, p := range payloads {
+		cmd := exec.Command(hook, "hook", "sensors")
+		cmd.Stdin = strings.NewReader(p)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			fmt.Fprintf(os.Stderr, "%q, %v\n", out, err)
+			return 1
+		}
+	}
+	fmt.Println("done")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+	return 0
+}
+
+// client starts a client of that kind, and returns when its hooks have run.
+func (s site) client(t *testing.T, payloads ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, append([]string{clientArg, s.ways}, payloads...)...)
+	cmd.Env, cmd.Dir, cmd.Stderr = append(append([]string(nil), s.env...), "CLAUDE_PROJECT_DIR="+s.home), s.home, os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var word [5]byte
+	if _, err := io.ReadFull(out, word[:]); err != nil {
+		t.Fatalf("the client's hooks: %v", err)
+	}
+	return cmd
+}
+
+// withTranscript is a payload of a session with a transcript.
+func withTranscript(name, session, transcript, more string) string {
+	return fmt.Sprintf(`{"hook_event_name":%q,"session_id":%q,"transcript_path":%q,"cwd":"/"%s}`, name, session, transcript, more)
+}
+
+// TestSilentDeath (hard case BR-16): a client that dies without a word, while its
+// dispatcher runs and after it has left. The end is told once in both cases, and
+// no process stays.
+func TestSilentDeath(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "WAYS_DISPATCHER_IDLE=3s")
+	path := filepath.Join(s.home, "t.jsonl")
+	ends := func(session string) (n int) {
+		for _, r := range lines(t, s.log) {
+			if r.Session == session && r.Section == "session_end" {
+				n++
+				if r.Source != "transcript" {
+					t.Errorf("an end from %s", r.Source)
+				}
+			}
+		}
+		return n
+	}
+	begin := func(session string) *exec.Cmd {
+		return s.client(t, withTranscript("SessionStart", session, path, `,"source":"startup"`),
+			withTranscript("UserPromptSubmit", session, path, `,"prompt_id":"p","prompt":"go"`),
+			withTranscript("Stop", session, path, `,"prompt_id":"p","last_assistant_message":"there"`))
+	}
+	kill := func(c *exec.Cmd) {
+		t.Helper()
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	early, late := begin("early"), begin("late")
+	kill(early)
+	s.waitGone(t, "early")
+	if n := ends("early"); n != 1 {
+		t.Errorf("%d ends of the session whose client died early, want 1", n)
+	}
+	s.waitGone(t, "late") // idle: its client lives
+	if n := ends("late"); n != 0 {
+		t.Errorf("%d ends of a session whose client lives", n)
+	}
+	kill(late)
+	third := begin("third") // its dispatcher finds what others left
+	defer kill(third)
+	eventually(t, exitLimit, func() bool { return ends("late") == 1 }, func() string { return "the late death is not told" })
+	s.waitGone(t, "late")
+	if n := ends("late") + ends("third"); n != 1 {
+		t.Errorf("%d ends, want 1", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ways/actors/delivery"
+	"ways/actors/transcript"
 	"ways/hooks/dirs"
 	"ways/hooks/spool"
 	"ways/metrics/counters"
@@ -72,8 +73,9 @@ func pending(d dirs.Dirs) ([]string, error) {
 	return names, err
 }
 
-// forgotten lists the sessions with something in their spool and no mark: the
-// hook died before it could start a dispatcher. Spools that changed within the
+// forgotten lists the sessions without a mark that need a dispatcher: with
+// something in their spool, since the hook died before it could start one, or with
+// a client that died later and an end that nobody has told. Spools that changed within the
 // last while are left to the hooks that are at work there.
 func forgotten(d dirs.Dirs, while time.Duration, marked []string) ([]string, error) {
 	known := map[string]bool{}
@@ -92,6 +94,10 @@ func forgotten(d dirs.Dirs, while time.Duration, marked []string) ([]string, err
 		}
 		n, err := spool.Bytes(dir)
 		if err != nil || (n == 0 && !spool.InboxWaiting(dir)) {
+			// Its client may have died when its dispatcher had left.
+			if err == nil && transcript.Unfinished(dir) {
+				names = append(names, e.Name())
+			}
 			continue
 		}
 		if quiet, err := spool.Quiet(dir, while); err == nil && quiet {
