@@ -361,10 +361,14 @@ func TestThinkingStays(t *testing.T) {
 			}}, line{"type": "assistant", "uuid": "y" + to, "message": map[string]any{"id": "m2", "content": []any{thought}}},
 				line{"type": "assistant", "uuid": "z" + to, "message": map[string]any{"id": "m3", "content": []any{redacted}}},
 				line{"type": "thinking", "uuid": "w" + to, "content": secret, "message": map[string]any{"content": []any{textBlock(secret)}}},
-				line{"type": "user", "uuid": "v" + to, "promptId": "p", "toolUseResult": map[string]any{"content": []any{thought, textBlock("seen"), redacted}},
-					"message": map[string]any{"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "t" + to, "content": []any{thought, textBlock("seen")}}}}},
-				line{"type": "user", "uuid": "k" + to, "promptId": "p", "toolUseResult": "Error: no",
-					"message": map[string]any{"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "k" + to, "is_error": true, "content": []any{redacted, textBlock("seen")}}}}},
+				line{
+					"type": "user", "uuid": "v" + to, "promptId": "p", "toolUseResult": map[string]any{"content": []any{thought, textBlock("seen"), redacted}},
+					"message": map[string]any{"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "t" + to, "content": []any{thought, textBlock("seen")}}}},
+				},
+				line{
+					"type": "user", "uuid": "k" + to, "promptId": "p", "toolUseResult": "Error: no",
+					"message": map[string]any{"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "k" + to, "is_error": true, "content": []any{redacted, textBlock("seen")}}}},
+				},
 				line{"type": "attachment", "uuid": "q" + to, "attachment": map[string]any{"type": "queued_command", "thinking": secret, "commandMode": "prompt", "prompt": []any{thought, textBlock("queued")}}},
 			)
 		}
@@ -431,6 +435,45 @@ func TestBacklog(t *testing.T) {
 		r.wantShown(`main assistant_response {"text":"the only news","final":false,"interrupted":false}`)
 		if info, err := os.Stat(filepath.Join(r.dir, "transcripts.json")); err != nil || info.Size() > 200<<10 {
 			t.Errorf("the state has %d bytes, %v", info.Size(), err)
+		}
+	})
+}
+
+// TestMovedTranscript: a session that is taken up elsewhere has its transcript
+// elsewhere, with all that was told already.
+func TestMovedTranscript(t *testing.T) {
+	in(t, func(t *testing.T) {
+		r := newRig(t)
+		r.begin("p")
+		r.write(says("m1", "a1", "tool_use", textBlock("one")), says("m2", "a2", "end_turn", textBlock("two")))
+		r.stopHook("p", "two")
+		r.rest()
+		r.write(says("m3", "a3", "tool_use", callBlock("t1")))
+		r.rest()
+		old, err := os.ReadFile(r.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(r.path); err != nil {
+			t.Fatal(err)
+		}
+		r.path = filepath.Join(filepath.Dir(r.path), "elsewhere", "s.jsonl")
+		r.raw(r.path, append([]byte("{\"type\":\"mode\"}\n"), old...))
+		r.hook("SessionStart", map[string]any{"source": "resume"})
+		r.prompt("q", "go on")
+		r.write(says("m4", "a4", "tool_use", textBlock("three")), says("m5", "a5", "end_turn", textBlock("four")))
+		r.stopHook("q", "four")
+		r.rest()
+		r.stop()
+		got := r.shown()
+		slices.Sort(got)
+		want := []string{
+			`main assistant_response {"text":"one","final":false,"interrupted":false}`,
+			`main assistant_response {"text":"three","final":false,"interrupted":false}`,
+			`main tool_call {"id":"t1","name":"Bash","input":{"command":"t1"}}`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %s", lines(got))
 		}
 	})
 }

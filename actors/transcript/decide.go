@@ -161,15 +161,6 @@ func (st *state) owed(now time.Time, late time.Duration) (until time.Time, any b
 	return until, any
 }
 
-// open reports whether something is going on that a transcript may tell the end
-// of.
-func (st *state) open() bool {
-	if st.Ended {
-		return false
-	}
-	return len(st.Items) > 0 || len(st.Calls) > 0 || len(st.Results) > 0
-}
-
 // over closes what is left when the session is over, messages that were never
 // delivered included.
 func (st *state) over(now time.Time) {

@@ -45,10 +45,37 @@ func (st *state) discoverIn(dir string, depth int) {
 	}
 }
 
+// follow makes one transcript known. An agent has one: of another path that leads
+// to it nothing is read as long as the first one is there, and when the session's
+// own has moved (it was taken up again from another directory), its new place goes
+// on where the old one was.
 func (st *state) follow(path, agent string) {
-	if path != "" && len(st.Files) < maxAgents {
-		st.Files[path] = &file{File: transcript.File{Path: path}, Agent: agent}
+	n := &file{File: transcript.File{Path: path}, Agent: agent}
+	for _, old := range st.Files {
+		if old.Agent != agent {
+			continue
+		}
+		if agent != "" && exists(old.Path) || !exists(path) {
+			return
+		}
+		n.Prompt, n.Mode, n.Calls, n.Queue = old.Prompt, old.Mode, old.Calls, old.Queue
+		n.Last, n.Recent, n.Again = old.Last, old.Recent, true
+		for _, it := range slices.Concat(st.Items, n.Queue) {
+			if it.Path == old.Path {
+				it.Path = path
+			}
+		}
+		delete(st.Files, old.Path)
+		break
 	}
+	if path != "" && len(st.Files) < maxAgents {
+		st.Files[path] = n
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // line takes one line of a transcript.

@@ -67,9 +67,16 @@ func (n *Note) texts() []struct {
 		name string
 		at   *string
 	}{
-		{"event", &n.Event}, {"session", &n.Session}, {"transcript", &n.Transcript}, {"agent_transcript", &n.AgentTranscript},
-		{"agent_id", &n.AgentID}, {"agent_type", &n.AgentType}, {"prompt_id", &n.PromptID}, {"project", &n.Project},
-		{"cwd", &n.Cwd}, {"source", &n.Source},
+		{"event", &n.Event},
+		{"session", &n.Session},
+		{"transcript", &n.Transcript},
+		{"agent_transcript", &n.AgentTranscript},
+		{"agent_id", &n.AgentID},
+		{"agent_type", &n.AgentType},
+		{"prompt_id", &n.PromptID},
+		{"project", &n.Project},
+		{"cwd", &n.Cwd},
+		{"source", &n.Source},
 	}
 }
 
