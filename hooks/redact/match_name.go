@@ -52,6 +52,15 @@ const (
 	styleMarkup                // <name>value</name>
 )
 
+// scoped reports whether the name at lo stands behind a scope: $env:NAME of
+// PowerShell, g:name of Vim.
+func scoped(t []byte, lo int) bool {
+	if lo >= 5 && hasFold(t, lo-5, "$env:") {
+		return true
+	}
+	return lo >= 2 && bytes.IndexByte([]byte("bwtglsav"), t[lo-2]) >= 0 && (lo == 2 || isSpace(t[lo-3]))
+}
+
 // named judges the value assigned to the name around start.
 func (s *scan) named(start, end int) {
 	t := s.text
@@ -74,7 +83,7 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	c := classify(t[lo:hi])
-	if lo > 0 && t[lo-1] == ':' && st == styleSpaced {
+	if lo > 0 && t[lo-1] == ':' && st == styleSpaced && !scoped(t, lo) {
 		// A list of fields: user:password:uid.
 		return
 	}
