@@ -81,6 +81,17 @@ func Compile(env Env, project string) (Result, error) {
 	r.Inputs = append(r.Inputs, input)
 
 	dirs := sensors.Dirs{User: env.UserSensors()}
+	// Who can write to the directory can put other files in place of the user's.
+	here := stat(env.ConfigDir, files.Directory)
+	r.Inputs = append(r.Inputs, here)
+	if err := env.Reader.SafeDir(env.ConfigDir); here.Info != nil && err != nil {
+		dirs.User = ""
+		r.Settings, _ = settings.Parse(env.SettingsFile(), env.Home, nil)
+		r.Problems = append(r.Problems, Problem{
+			File: env.ConfigDir, Severity: problem.Error, Message: files.About(env.ConfigDir, err),
+			Suggestion: "until then neither config.yaml nor your sensor files are used",
+		})
+	}
 	if filepath.IsAbs(project) {
 		dirs.Project = ProjectSensors(project)
 		r.Inputs = append(r.Inputs,

@@ -44,7 +44,7 @@ func TestNothingThere(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	want := []string{
-		"file ~/config/config.yaml absent", "root ~/project", "dir ~/project/.claude absent",
+		"file ~/config/config.yaml absent", "dir ~/config absent", "root ~/project", "dir ~/project/.claude absent",
 		"dir ~/config/sensors absent", "dir ~/project/.claude/ways-sensors absent",
 	}
 	if got := h.inputs(r); !slices.Equal(got, want) {
@@ -91,7 +91,7 @@ func TestProjectNeedsTrust(t *testing.T) {
 		t.Errorf("trusted: %s: %+v", got, r.Plan.Rules)
 	}
 	want := []string{
-		"file ~/config/config.yaml", "root ~/project", "dir ~/project/.claude", "root ~/gone absent",
+		"file ~/config/config.yaml", "dir ~/config", "root ~/project", "dir ~/project/.claude", "root ~/gone absent",
 		"dir ~/config/sensors", "file ~/config/sensors/mine.yaml", "dir ~/project/.claude/ways-sensors",
 		"file ~/project/.claude/ways-sensors/mine.yaml", "file ~/project/.claude/ways-sensors/theirs.yaml",
 	}
@@ -215,7 +215,7 @@ func TestNoProject(t *testing.T) {
 	h.user("mine", oneRule)
 	for _, project := range []string{"", "relative"} {
 		r, err := Compile(h.env, project)
-		if err != nil || ids(r) != "mine/log" || len(r.Inputs) != 3 || len(r.Problems) != 0 {
+		if err != nil || ids(r) != "mine/log" || len(r.Inputs) != 4 || len(r.Problems) != 0 {
 			t.Errorf("%q: %s, %q, %v, %v", project, ids(r), h.inputs(r), r.Problems, err)
 		}
 	}
@@ -223,6 +223,31 @@ func TestNoProject(t *testing.T) {
 	r, err := Compile(h.env, gone)
 	if err != nil || ids(r) != "mine/log" || len(r.Problems) != 0 {
 		t.Errorf("a project that is gone: %s, %v, %v", ids(r), r.Problems, err)
+	}
+}
+
+// A directory above the files that others can write to is as good as the files:
+// the user's own, a project's root, and its .claude.
+func TestOpenDirectoriesAbove(t *testing.T) {
+	for _, row := range []struct{ open, runs string }{
+		{"config", ""}, {"project", "mine/log"}, {"project/.claude", "mine/log"}, {"", "mine/log theirs/log"},
+	} {
+		h := newHome(t)
+		h.user("mine", oneRule)
+		h.inProject("theirs", oneRule)
+		h.settings("ways: {project_sensors: [~/project]}\n")
+		if row.open != "" {
+			if err := os.Chmod(filepath.Join(h.env.Home, row.open), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := h.compile()
+		if got := ids(r); got != row.runs {
+			t.Errorf("%s: %s runs", row.open, got)
+		}
+		if errs := problem.Errors(r.Problems); (row.open != "") != (len(errs) == 1) || len(errs) == 1 && !strings.Contains(errs[0].Message, "may be written by everybody") {
+			t.Errorf("%s: %v", row.open, r.Problems)
+		}
 	}
 }
 
