@@ -375,3 +375,37 @@ func TestTwoWirings(t *testing.T) {
 		t.Log(summary(list))
 	}
 }
+
+// TestCompleteBlocks: a reply of several text blocks, as the last of its turn and
+// before a tool call. A hook may tell the last message's blocks as one text.
+func TestCompleteBlocks(t *testing.T) {
+	for _, version := range []string{"", olderClient} {
+		t.Run("client "+version, func(t *testing.T) {
+			t.Parallel()
+			r := newRigOf(t, foreground, version)
+			in, log := auditAll(t, r)
+			session, res := r.run(t, `SCRIPT: [{"text":"first part","more":["second part"],"tool":"Bash","input":{"command":"echo hi"}},`+
+				`{"thinking":"hm","text":"third part","more":["fourth part","fifth part"]}]`)
+			if res.ExitCode != 0 {
+				t.Fatalf("exit %d: %s", res.ExitCode, res.Stderr)
+			}
+			in.waitGone(t, session)
+			texts := map[string]int{}
+			for _, rec := range readLog(t, log) {
+				var text string
+				if rec.Section != "assistant_response" {
+					continue
+				}
+				if err := json.Unmarshal(rec.Data.Text, &text); err != nil {
+					t.Fatal(err)
+				}
+				for _, part := range []string{"first", "second", "third", "fourth", "fifth"} {
+					texts[part] += strings.Count(text, part)
+				}
+			}
+			if want := (map[string]int{"first": 1, "second": 1, "third": 1, "fourth": 1, "fifth": 1}); !maps.Equal(texts, want) {
+				t.Errorf("%v, want each part once:\n%s", texts, summary(readLog(t, log)))
+			}
+		})
+	}
+}

@@ -36,11 +36,14 @@ func (s Step) blocks(tools bool) []block {
 				map[string]any{"type": "signature_delta", "signature": signature}),
 		})
 	}
-	if s.Text != "" {
+	for _, text := range append([]string{s.Text}, s.More...) {
+		if text == "" {
+			continue
+		}
 		list = append(list, block{
-			whole:  map[string]any{"type": "text", "text": s.Text},
+			whole:  map[string]any{"type": "text", "text": text},
 			start:  map[string]any{"type": "text", "text": ""},
-			deltas: textDeltas("text_delta", "text", s.Text),
+			deltas: textDeltas("text_delta", "text", text),
 		})
 	}
 	if !tools {

@@ -24,6 +24,8 @@ type Step struct {
 	Thinking string `json:"thinking,omitempty"`
 	// Text comes before the tool calls, one delta per word.
 	Text string `json:"text,omitempty"`
+	// More are further text blocks of the same reply, behind Text.
+	More []string `json:"more,omitempty"`
 	// Tool and Input are the only tool call, or the first of several.
 	Tool  string          `json:"tool,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
