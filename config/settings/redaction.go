@@ -12,12 +12,6 @@ import (
 	"ways/hooks/redact"
 )
 
-// The keys of this part of the file.
-const (
-	masksKey  = "redaction.rules"
-	allowsKey = "redaction.allow"
-)
-
 // masks reads the user's masking rules. An entry with a mistake is left out and
 // said: what it was meant to mask goes unmasked, which the user must know, and
 // its neighbours hold.
