@@ -341,6 +341,7 @@ func (s site) stop(t *testing.T, session string) {
 		}
 	}
 	s.waitGone(t, session)
+	s.waitUnlocked(t, session) // a process that is going away loses its name before its files
 }
 
 // TestKilledBetweenAnswerAndCursor: the consumer has taken the record, and the
