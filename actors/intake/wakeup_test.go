@@ -93,6 +93,7 @@ type single struct{ rule Selected }
 func (s single) Load(project string) (plan.Plan, uint64, error) {
 	return plan.Plan{Project: project}, 1, nil
 }
+
 func (s single) Run(context.Context, plan.Plan) ([]Selected, []string) {
 	return []Selected{s.rule}, nil
 }

@@ -185,10 +185,25 @@ func TestNothingLeaks(t *testing.T) {
 
 	said := map[string]string{}
 	for _, verb := range [][]string{
-		{"status"}, {"status", "--json"}, {"sensors", "list"}, {"sensors", "list", "--json"}, {"sensors", "lint"}, {"sensors", "lint", "--json"},
-		{"sensors", "show", "fails"}, {"sensors", "show", "fails", "--json"}, {"sensors", "dead", "list"}, {"sensors", "dead", "list", "--json"}, {"sensors", "dead", "retry"},
-		{"sensors", "drain"}, {"sensors", "trust"}, {"logs"}, {"logs", "--json"}, {"metrics"}, {"sensors", "compile"},
-		{"sensors", "show", p.token(2)}, {"sensors", "dispatch", "--session", "none"},
+		{"status"},
+		{"status", "--json"},
+		{"sensors", "list"},
+		{"sensors", "list", "--json"},
+		{"sensors", "lint"},
+		{"sensors", "lint", "--json"},
+		{"sensors", "show", "fails"},
+		{"sensors", "show", "fails", "--json"},
+		{"sensors", "dead", "list"},
+		{"sensors", "dead", "list", "--json"},
+		{"sensors", "dead", "retry"},
+		{"sensors", "drain"},
+		{"sensors", "trust"},
+		{"logs"},
+		{"logs", "--json"},
+		{"metrics"},
+		{"sensors", "compile"},
+		{"sensors", "show", p.token(2)},
+		{"sensors", "dispatch", "--session", "none"},
 	} {
 		said[strings.Join(verb, " ")], _ = s.operate(t, verb...)
 	}

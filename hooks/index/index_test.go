@@ -35,8 +35,11 @@ func sample(t *testing.T, many int) index.Header {
 		kind index.Kind
 		path string
 	}{
-		{index.File, filepath.Join(dir, "a.yaml")}, {index.Dir, dir}, {index.Root, dir},
-		{index.File, filepath.Join(dir, "absent\n\x00\xff")}, {index.File, ""},
+		{index.File, filepath.Join(dir, "a.yaml")},
+		{index.Dir, dir},
+		{index.Root, dir},
+		{index.File, filepath.Join(dir, "absent\n\x00\xff")},
+		{index.File, ""},
 	} {
 		h.Inputs = append(h.Inputs, index.Look(in.kind, in.path))
 	}
@@ -212,8 +215,12 @@ func TestStale(t *testing.T) {
 				kind index.Kind
 				path string
 			}{
-				{index.File, "/s/a.yaml"}, {index.File, "/l.yaml"}, {index.File, "/config.yaml"},
-				{index.Dir, "/p"}, {index.Dir, "/s"}, {index.Root, "/root"},
+				{index.File, "/s/a.yaml"},
+				{index.File, "/l.yaml"},
+				{index.File, "/config.yaml"},
+				{index.Dir, "/p"},
+				{index.Dir, "/s"},
+				{index.Root, "/root"},
 			} {
 				h.Inputs = append(h.Inputs, index.Look(in.kind, dir+in.path))
 			}

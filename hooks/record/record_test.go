@@ -162,8 +162,11 @@ func TestOnlyWanted(t *testing.T) {
 		want record.Set
 		n    int
 	}{
-		{0, 0}, {record.SetOf(record.Subagent), 1}, {record.SetOf(record.AssistantResponse), 1},
-		{record.SetOf(record.ToolCall), 0}, {all(), 2},
+		{0, 0},
+		{record.SetOf(record.Subagent), 1},
+		{record.SetOf(record.AssistantResponse), 1},
+		{record.SetOf(record.ToolCall), 0},
+		{all(), 2},
 	} {
 		if got := from(t, stop, row.want, false); len(got) != row.n {
 			t.Errorf("%v: %d records, want %d", row.want.List(), len(got), row.n)
