@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,6 +42,9 @@ func (s site) checkEvents(t *testing.T) {
 	documented := map[string][]string{}
 	for _, k := range events.Kinds() {
 		documented[k.Name] = append(k.Fields, "ts", "event")
+	}
+	if info, err := os.Stat(s.dirs.State); err != nil || !info.IsDir() {
+		return // a test of places where nothing can be written
 	}
 	for _, line := range logLines(t, filepath.Join(s.dirs.State, events.Name)) {
 		var e map[string]string
