@@ -515,6 +515,8 @@ func (v *verifier) ends() {
 		if n < k.Head.N {
 			v.add(Incomplete, Later, at, n, "records %d to %d are in later files, which were not given", n+1, k.Head.N)
 		}
+	case k.Head.N == 0 && !k.Open && !v.began && v.unchained > 0:
+		v.add(Incomplete, Unchained, at, 0, "there is no chained record here")
 	case n < k.Head.N:
 		v.add(Tampered, Cut, at, n+1, "%s cut off the log's end", were(n+1, k.Head.N))
 	case n == k.Head.N && k.Open && !v.unfinished():

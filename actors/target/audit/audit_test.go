@@ -406,6 +406,25 @@ func TestNothingIsKnown(t *testing.T) {
 	}
 }
 
+// A log that ways itself writes without a chain is not called ok.
+func TestUnchainedLog(t *testing.T) {
+	l := newLab(t)
+	to, err := file.New(plan.File{Path: l.log, Format: "jsonl"}, file.Options{StateDir: l.state, Getenv: func(string) string { return "" }})
+	must(t, err)
+	must(t, to.Deliver(t.Context(), dispatch("session", 1)))
+	must(t, to.Close())
+	if in := l.input(t); in.Known == nil {
+		t.Fatal("the log has no journal")
+	}
+	if got := first(l.verify(t)); got != "incomplete unchained_lines line 0 n 0" {
+		t.Errorf("a log without a chain: %s", got)
+	}
+	l.fill(t, 2, 3)
+	if r := l.verify(t); r.Status != audit.OK {
+		t.Errorf("with a chain from record 2 on: %s", first(r))
+	}
+}
+
 // Whatever is in a log, verifying it ends, and only what was written is ok.
 func FuzzVerify(f *testing.F) {
 	line, head, _ := chain.Append(nil, []byte(`{"a":1}`), chain.Head{})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -53,6 +54,9 @@ func Dispatch(env Env, path, about string, verbs []Verb, args []string) int {
 	}
 	switch args[0] {
 	case "help", "--help", "-h":
+		if args[0] == "help" && len(args) > 1 { // help VERB is VERB --help
+			return Dispatch(env, path, about, verbs, append(slices.Clone(args[1:]), "--help"))
+		}
 		printVerbs(env.Stdout, path, about, verbs)
 		return OK
 	}

@@ -154,6 +154,9 @@ func list(env cli.Env, args []string) int {
 	if code, done := cli.Parse(env, fs, "Usage: ways sensors list [--json]\n\nLists every sensor and rule, and whether it runs.", args); done {
 		return code
 	}
+	if fs.NArg() > 0 {
+		return cli.WrongArgs(env, fs, "no arguments")
+	}
 	_, res, err := load(env, project())
 	if err != nil {
 		return env.Fail("sensors list", err)
@@ -248,7 +251,11 @@ func show(env cli.Env, args []string) int {
 	for _, r := range rules {
 		printLoud(env, r.Problems)
 	}
-	fmt.Fprintf(env.Stdout, "%s: %s\n", visible.Line(s.Name), visible.Line(s.Description))
+	title := visible.Line(s.Name)
+	if s.Description != "" {
+		title += ": " + visible.Line(s.Description)
+	}
+	fmt.Fprintln(env.Stdout, title)
 	for _, src := range s.Sources {
 		where := src.File
 		if where == "" {
@@ -257,7 +264,11 @@ func show(env cli.Env, args []string) int {
 		fmt.Fprintf(env.Stdout, "  %s: %s\n", src.Layer, visible.Line(where))
 	}
 	for _, r := range rules {
-		fmt.Fprintf(env.Stdout, "\n%s/%s is %s; sends to %s\n", visible.Line(s.Name), visible.Line(r.Name), stateOf(s, r), visible.Line(r.Destination()))
+		to := ""
+		if target := r.Destination(); target != "" { // a refused rule may have none
+			to = "; sends to " + visible.Line(target)
+		}
+		fmt.Fprintf(env.Stdout, "\n%s/%s is %s%s\n", visible.Line(s.Name), visible.Line(r.Name), stateOf(s, r), to)
 		w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 		for _, set := range quiet.settings(r.Settings(table)) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", set.Key, visible.Line(set.Text()), visible.Line(origin(set.Origin)))

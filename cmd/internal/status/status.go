@@ -174,7 +174,7 @@ func inspect(env cli.Env) Wiring {
 	}
 	found, err := wiring.Inspect(text, hook)
 	if err != nil {
-		w.Problem = err.Error()
+		w.Problem = file + ": " + err.Error()
 		return w
 	}
 	w.Complete, w.Missing = found.Complete(), found.Missing
@@ -182,7 +182,7 @@ func inspect(env cli.Env) Wiring {
 	case found.Disabled:
 		w.Complete, w.Problem = false, `"disableAllHooks" is set, so the client runs no hook; remove it from `+file
 	case len(found.Stale) > 0:
-		w.Problem = "an older entry is wired, " + found.Stale[0].Command + "; run: ways reconcile"
+		w.Problem = "an older entry is wired, " + found.Stale[0].Command
 	}
 	for _, c := range found.Commands {
 		if err := wiring.CheckProgram(c); err != nil {
