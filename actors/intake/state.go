@@ -100,6 +100,7 @@ func (rs *ruleState) park(r *run, changed bool) {
 		return
 	}
 	if waiting, _ := rs.waiting(r); waiting > 0 {
+		r.Log.Warn().Str("rule", rs.ID).Uint64("records", waiting).Msg("rule stopped; what waited for it is given up")
 		r.Meter.Dropped(r.ctx, rs.ID, "rule_stopped", waiting)
 		r.gap(record.Gap{Reason: "rule_stopped", Rule: rs.ID}, waiting)
 		r.Meter.Waiting(r.ctx, rs.ID, 0, time.Time{})

@@ -50,7 +50,7 @@ func Block(env cli.Env, args []string) int {
 	dir := d.Session(*session)
 	conf, _, _ := settings.Load(files.NewReader(), d.Settings(), d.Home)
 	to := logfile.File{Path: filepath.Join(dir, BlockLogName), Megabytes: 1, Backups: 1}
-	log := to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", dirs.SessionLabel(*session)).Uint64("seq", *first).Int("pid", os.Getpid()).Logger()
+	log := to.Open(logfile.Level(env.Getenv, conf)).With().Str("session", dirs.SessionLabel(*session)).Uint64("first_seq", *first).Int("pid", os.Getpid()).Logger()
 	records, err := claimed(dir, *first, spool.Position{Segment: *segment, Offset: *offset}, *fds)
 	if err == nil {
 		err = block(env, d, *session, *project, records, log)
