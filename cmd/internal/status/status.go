@@ -182,7 +182,7 @@ func inspect(env cli.Env) Wiring {
 	case found.Disabled:
 		w.Complete, w.Problem = false, `"disableAllHooks" is set, so the client runs no hook; remove it from `+file
 	case len(found.Stale) > 0:
-		w.Problem = "an older entry is wired, " + found.Stale[0].Command
+		w.Problem = "an older entry is wired, " + found.Stale[0].Command + "; run: ways reconcile"
 	}
 	for _, c := range found.Commands {
 		if err := wiring.CheckProgram(c); err != nil {

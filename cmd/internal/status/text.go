@@ -23,7 +23,7 @@ func (v View) print(out io.Writer, line func(problem.Problem) string) {
 	case v.Wiring.Complete:
 		fmt.Fprintf(out, "wired in %s\n", visible.Line(v.Wiring.File))
 	case v.Wiring.Problem != "":
-		fmt.Fprintf(out, "NOT WIRED: %s; run: ways reconcile\n", visible.Line(v.Wiring.Problem))
+		fmt.Fprintf(out, "NOT WIRED: %s\n", visible.Line(v.Wiring.Problem))
 	default:
 		fmt.Fprintf(out, "NOT WIRED on %d of %d events in %s; run: ways reconcile\n",
 			len(v.Wiring.Missing), len(wiring.Events()), visible.Line(v.Wiring.File))

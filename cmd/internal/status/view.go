@@ -153,7 +153,7 @@ func (v *View) attend(s survey.Survey, now time.Time) {
 	}
 	switch {
 	case v.Wiring.Problem != "":
-		say(NotWired, "", "", "%s; run: ways reconcile", v.Wiring.Problem)
+		say(NotWired, "", "", "%s", v.Wiring.Problem)
 	case !v.Wiring.Complete:
 		say(NotWired, "", "", "on %d events in %s; run: ways reconcile", len(v.Wiring.Missing), v.Wiring.File)
 	}
