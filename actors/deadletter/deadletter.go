@@ -87,7 +87,7 @@ func (s Store) Put(l Letter) error {
 		return fmt.Errorf("dead letters: %w", err)
 	}
 	path := s.path(l.Rule)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("dead letters: %w", err)
 	}
@@ -128,7 +128,7 @@ func syncDir(dir string) error {
 // dispatcher that died in between, is there once. damaged counts lines that are
 // no letter; they are kept in the file.
 func (s Store) List(rule string) (letters []Letter, damaged int, err error) {
-	data, err := os.ReadFile(s.path(rule))
+	data, err := dirs.ReadFile(s.path(rule))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -176,7 +176,7 @@ func (s Store) Remove(rule string, ids []string) (int, error) {
 	}
 	defer lock.Close()
 	path := s.path(rule)
-	data, err := os.ReadFile(path)
+	data, err := dirs.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -209,7 +209,8 @@ func (s Store) Remove(rule string, ids []string) (int, error) {
 // replace gives a file a new content, whole or not at all.
 func replace(path string, data []byte) error {
 	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	dirs.Clear(tmp)
+	f, err := dirs.Open(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"ways/hooks/client"
+	"ways/hooks/dirs"
 	"ways/hooks/record"
 	"ways/hooks/spool"
 	"ways/hooks/transcript"
@@ -222,7 +222,7 @@ func newState() *state {
 
 // load reads a session's state; a new one when there is none, or none of use.
 func load(dir string) (*state, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, stateName))
+	raw, err := dirs.ReadFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return newState(), nil
 	}
@@ -255,7 +255,8 @@ func (st *state) save(dir string) error {
 		return fmt.Errorf("save the transcripts' state: %w", err)
 	}
 	path := filepath.Join(dir, stateName)
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	dirs.Clear(path + ".tmp")
+	f, err := dirs.Open(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("save the transcripts' state: %w", err)
 	}

@@ -66,7 +66,7 @@ func (n Notes) Of(project string) (Note, error) {
 	if err != nil {
 		return Note{}, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := dirs.ReadFile(path)
 	if err != nil {
 		return Note{}, err
 	}

@@ -85,20 +85,33 @@ func Adopt(dir string, fd int) (*os.File, error) {
 // Wake tells a running dispatcher what happened. It never waits, and it does not
 // matter when nobody listens: who starts later looks for himself.
 func Wake(dir string, what byte) {
+	if fd, ok := bell(dir); ok {
+		// A full pipe holds wake-ups enough.
+		_, _ = syscall.Write(fd, []byte{what})
+		_ = syscall.Close(fd)
+	}
+}
+
+// bell opens the wake FIFO of who listens. What is no FIFO is not ours to write to.
+func bell(dir string) (fd int, ok bool) {
 	fd, err := syscall.Open(filepath.Join(dir, wakeName),
 		syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return
+		return -1, false
 	}
-	// A full pipe holds wake-ups enough.
-	_, _ = syscall.Write(fd, []byte{what})
-	_ = syscall.Close(fd)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		_ = syscall.Close(fd)
+		return -1, false
+	}
+	return fd, true
 }
 
 // End tells a session's dispatcher that the session ended, also one that is only
 // starting and does not listen yet: it finds a file.
 func End(dir string) {
-	f, err := os.OpenFile(filepath.Join(dir, endName), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, endName),
+		os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
 	if err == nil {
 		f.Close()
 	}
@@ -227,11 +240,9 @@ func closeInherited() {
 // touches no lock: to try one, even for a moment, would make a hook believe that
 // a dispatcher runs.
 func Running(dir string) bool {
-	fd, err := syscall.Open(filepath.Join(dir, wakeName),
-		syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return false
+	fd, ok := bell(dir)
+	if ok {
+		_ = syscall.Close(fd)
 	}
-	_ = syscall.Close(fd)
-	return true
+	return ok
 }

@@ -373,6 +373,11 @@ func TestListenMakesRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		Wake(dir, Appended)
+		if name == "a file" {
+			if got, err := os.ReadFile(path); string(got) != "x" || Running(dir) {
+				t.Errorf("%s: taken for the FIFO: %q, %v", name, got, err)
+			}
+		}
 		f, err := Listen(dir)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -389,6 +394,27 @@ func TestListenMakesRoom(t *testing.T) {
 	}
 	if _, err := Listen(dir); err == nil {
 		t.Error("listening in a directory's place")
+	}
+}
+
+// TestEndNeverWaits for the other end of a FIFO in its file's place.
+func TestEndNeverWaits(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, endName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		End(dir)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("waits")
+	}
+	if !TakeEnd(dir) {
+		t.Error("the end is not told")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ways/hooks/dirs"
 )
 
 // ErrCursors is returned for a cursor file that does not hold what was written
@@ -40,7 +42,10 @@ const cursorsName = "cursors"
 // LoadCursors reads a session's cursor file. An error that is os.ErrNotExist:
 // nothing was saved yet. ErrCursors: damaged.
 func LoadCursors(dir string) (Cursors, error) {
-	data, err := os.ReadFile(filepath.Join(dir, cursorsName))
+	data, err := dirs.ReadFile(filepath.Join(dir, cursorsName))
+	if errors.Is(err, dirs.ErrNotFile) {
+		return Cursors{}, fmt.Errorf("%w: %w", ErrCursors, err)
+	}
 	if err != nil {
 		return Cursors{}, err
 	}
@@ -53,6 +58,7 @@ func SaveCursors(dir string, c Cursors) error { return disk{}.saveCursors(dir, c
 
 func (d disk) saveCursors(dir string, c Cursors) error {
 	path := filepath.Join(dir, cursorsName)
+	dirs.Clear(path + ".tmp")
 	f, err := d.open(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("save cursors: %w", err)

@@ -3,8 +3,8 @@ package spool
 import (
 	"io/fs"
 	"os"
-	"syscall"
 
+	"ways/hooks/dirs"
 	"ways/hooks/failpoint"
 )
 
@@ -30,12 +30,13 @@ func (d disk) ask(op, path string) error {
 	return nil
 }
 
-// open opens or makes a file of ours: 0600, never through a symlink.
+// open opens or makes a file of ours: 0600, never through a symlink, and without
+// waiting for a FIFO's other end.
 func (d disk) open(path string, flags int) (*os.File, error) {
 	if err := d.ask("open", path); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	return dirs.Open(path, flags)
 }
 
 func (d disk) write(f *os.File, b []byte) (int, error) {
@@ -102,7 +103,10 @@ func (d disk) mkdir(path string) error {
 
 // syncDir flushes a directory's names.
 func (d disk) syncDir(dir string) error {
-	f, err := d.open(dir, os.O_RDONLY)
+	if err := d.ask("open", dir); err != nil {
+		return err
+	}
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

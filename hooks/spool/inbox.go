@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ways/hooks/dirs"
 )
 
 // inboxName is the directory of records whose writer did not get the lock.
@@ -119,7 +121,7 @@ func (d disk) takeInbox(dir string, wait time.Duration) (int, error) {
 	took := 0
 	var errs []error
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		data, err := dirs.ReadFile(name)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -77,7 +77,7 @@ func Note(d dirs.Dirs, now time.Time, reason Reason, fields ...string) {
 // count adds one to a counter. Each has its own place in the file and is
 // rewritten there under a lock, so that a full disk does not stop the counting.
 func count(path string, reason Reason) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return
 	}
@@ -147,7 +147,7 @@ func lock(f *os.File) bool {
 
 // Counts reads the counters; those never counted are absent.
 func Counts(d dirs.Dirs) (map[Reason]uint64, error) {
-	data, err := os.ReadFile(filepath.Join(d.State, countsName))
+	data, err := dirs.ReadFile(filepath.Join(d.State, countsName))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -178,7 +178,7 @@ func logLine(path string, now time.Time, reason Reason, fields []string) {
 		line = append(line, ':')
 		line, _ = jsontext.AppendQuote(line, fields[i+1])
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return
 	}

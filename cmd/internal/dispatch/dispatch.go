@@ -156,6 +156,8 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	dir := d.Session(session)
 	info, err := json.Marshal(Info{os.Getpid(), time.Now().UTC(), env.Version})
 	if err == nil {
+		// A new file: what lies there may be a FIFO, or lead elsewhere.
+		_ = os.Remove(filepath.Join(dir, InfoName))
 		err = os.WriteFile(filepath.Join(dir, InfoName), info, 0o600)
 	}
 	if err != nil {

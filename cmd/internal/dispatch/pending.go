@@ -31,7 +31,8 @@ func markPending(d dirs.Dirs, session string) error {
 	if err := dirs.MakePrivate(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	dirs.Clear(path)
+	f, err := dirs.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func sessionOf(d dirs.Dirs, name string) (string, error) {
 	if dirs.SessionName(name) == name {
 		return name, nil
 	}
-	if id, err := os.ReadFile(filepath.Join(d.State, pendingName, name)); err == nil && dirs.SessionName(string(id)) == name {
+	if id, err := dirs.ReadFile(filepath.Join(d.State, pendingName, name)); err == nil && dirs.SessionName(string(id)) == name {
 		return string(id), nil
 	}
 	if s, err := counters.NewStore(d.State).Of(name); err == nil && dirs.SessionName(s.Session) == name {

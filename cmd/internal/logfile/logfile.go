@@ -9,6 +9,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"ways/config/settings"
+	"ways/hooks/dirs"
 )
 
 // LevelVariable is the environment variable that sets the level, over log.level in
@@ -22,8 +23,10 @@ type File struct {
 	Megabytes, Backups int
 }
 
-// Open returns a logger for a file, which is made at the first line.
+// Open returns a logger for a file, which is made at the first line. A FIFO or
+// symlink in its place is removed: it would hold the process, or lead elsewhere.
 func (f File) Open(level zerolog.Level) zerolog.Logger {
+	dirs.Clear(f.Path)
 	return zerolog.New(&lumberjack.Logger{Filename: f.Path, MaxSize: f.Megabytes, MaxBackups: f.Backups}).
 		Level(level).Hook(stamp{})
 }

@@ -168,7 +168,7 @@ func open(dir, name string, files []counters.File) Session {
 	}
 	if s.Running {
 		var info dispatch.Info
-		if data, err := os.ReadFile(filepath.Join(dir, dispatch.InfoName)); err == nil && json.Unmarshal(data, &info) == nil {
+		if data, err := dirs.ReadFile(filepath.Join(dir, dispatch.InfoName)); err == nil && json.Unmarshal(data, &info) == nil {
 			s.PID, s.Started, s.Version = info.PID, info.Started, info.Version
 			s.Memory = resident(info.PID)
 		}
