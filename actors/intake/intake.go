@@ -339,7 +339,7 @@ func (in *Intake) Serve(ctx context.Context) error {
 			}
 			if left {
 				close(in.gone)
-				return actor.Done("the spool stayed empty")
+				return actor.Done(r.why())
 			}
 			more, r.fresh = true, true
 			idle.Reset(r.rest())
@@ -859,6 +859,14 @@ func (r *run) resume() {
 	r.rules, r.absent = map[string]*ruleState{}, map[string]uint64{}
 	r.head = spool.NewReader(r.Dir, r.read.At)
 	r.Appended()
+}
+
+// why says why the dispatcher leaves, for its log.
+func (r *run) why() string {
+	if r.drained() {
+		return "the spool stayed empty"
+	}
+	return "nothing new came; what waits for another try is adopted later"
 }
 
 // lastLook reports whether there is more to read, while nobody can append.
