@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"ways/hooks/dirs"
 )
 
 // ledger is what an install left behind in our state directory, so that Remove
@@ -53,7 +55,7 @@ func (s Store) file(real, extension string) string {
 // load reads the ledger of a settings file; nil when there is none, or when it
 // does not hold together. It is a help for Remove, never a condition.
 func (s Store) load(real string) *ledger {
-	text, err := os.ReadFile(s.file(real, ".json"))
+	text, err := dirs.ReadFile(s.file(real, ".json"))
 	if err != nil {
 		return nil
 	}
@@ -61,7 +63,7 @@ func (s Store) load(real string) *ledger {
 	if json.Unmarshal(text, &l) != nil {
 		return nil
 	}
-	l.original, err = os.ReadFile(s.file(real, ".original"))
+	l.original, err = dirs.ReadFile(s.file(real, ".original"))
 	if err != nil || sum(l.original) != l.Original {
 		l.original, l.Exact = nil, false
 	}

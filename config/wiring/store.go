@@ -252,7 +252,7 @@ func (s Store) lock(ctx context.Context, real string) (unlock func(), err error)
 		return nil, err
 	}
 	path := s.file(real, ".lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := dirs.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

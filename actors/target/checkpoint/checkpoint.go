@@ -25,7 +25,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -74,7 +73,7 @@ func (k *Keeper) Write(name string, h chain.Head) (signed []byte, err error) {
 	if err := dirs.MakePrivate(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}

@@ -209,7 +209,7 @@ func (j *journal) moveAside(i *intent, fragment []byte) (err error) {
 	entry = append(entry, fragment[:min(len(fragment), tornLimit-len(entry)-1)]...)
 	entry = append(entry, '\n')
 
-	f, err := j.disk.open(j.path+".torn", os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW)
+	f, err := j.disk.open(j.path+".torn", os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
