@@ -11,6 +11,7 @@ import (
 	"ways/actors/clerk"
 	"ways/actors/delivery"
 	"ways/actors/rule"
+	"ways/actors/target"
 	"ways/actors/watchdog"
 	"ways/config/plan"
 	"ways/hooks/redact"
@@ -151,6 +152,11 @@ type sharedDeadline struct {
 func (s sharedDeadline) Watch(ctx context.Context, label string, timeout time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.hook, func() { cancel(context.Cause(s.hook)) })
-	guarded, release := s.dog.Watch(ctx, label, max(min(timeout, time.Until(s.at)), 0))
+	left := time.Until(s.at)
+	if left <= 0 {
+		// At once, and not by a message: nothing must start that is over already.
+		cancel(target.ErrExpired)
+	}
+	guarded, release := s.dog.Watch(ctx, label, max(min(timeout, left), 0))
 	return guarded, func() { release(); stop(); cancel(nil) }
 }

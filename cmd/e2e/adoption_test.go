@@ -262,14 +262,18 @@ func peak(t *testing.T, state *os.ProcessState) int64 {
 	return usage.Maxrss << 10
 }
 
-// TestBacklog drains a gigabyte, to a file and to a server, in memory that has
-// nothing to do with it.
+// TestBacklog drains a gigabyte to a file, and a quarter of one to a server, in
+// memory that has nothing to do with it.
 func TestBacklog(t *testing.T) {
-	const records, size = 4096, 256 << 10
-	for _, row := range []struct{ name, dispatch string }{
-		{"file", "file: {path: %s, format: jsonl}"}, {"http", "http: {url: \"%s\"}"},
+	const size = 256 << 10
+	for _, row := range []struct {
+		name, dispatch string
+		records        int
+	}{
+		{"file", "file: {path: %s, format: jsonl}", 4096}, {"http", "http: {url: \"%s\"}", 1024},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			records := row.records
 			var mu sync.Mutex
 			taken := map[int]bool{}
 			c := newScripted(t, "", nil)
