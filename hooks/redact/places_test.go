@@ -18,7 +18,7 @@ func TestPlaces(t *testing.T) {
 		`aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzKEYs»`,
 		`git clone https://«ghp_0123456789abcdefghijABCDEFGHIJ012345»@github.com/a/b`,
 		`git clone https://x-access-token:«ghs_0123456789abcdefghijABCDEFGHIJ012345»@github.com/a/b`,
-		`//registry.npmjs.org/:_authToken=«npm_0123456789abcdefghijABCDEFGHIJ012345»`,
+		`//registry.example.com/:_authToken=«npm_0123456789abcdefghijABCDEFGHIJ012345»`,
 		`//registry.example.com/:_password=«c2VjcmV0cHc=»`,
 		`_auth=«YWRtaW46c2VjcmV0cHc=»`,
 		`docker login -u bob -p «s3cretPw» registry.example.com`,
