@@ -94,9 +94,10 @@ func (l *Life) folded(path string) bool {
 // Begin goes on from what earlier lives of the same session left: their numbers
 // are folded, their marks taken over. Call it before anything is counted. Files of
 // other sessions are left alone: only their own next dispatcher knows what of
-// theirs will come again.
+// theirs will come again. What killed writers of any session left unfinished is
+// removed.
 func (l *Life) Begin(now time.Time) error {
-	names, err := l.store.names()
+	names, strays, err := l.store.names()
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,9 @@ func (l *Life) Begin(now time.Time) error {
 				l.Mark(rule, n)
 			}
 		}
+	}
+	if len(fold) == 0 && !strays {
+		return nil
 	}
 	return l.store.Fold(now, fold...)
 }

@@ -20,6 +20,8 @@ const (
 	totalsName = "totals.json"
 	lockName   = "totals.lock"
 	suffix     = ".json"
+	// unfinished ends the name of a file whose writer is at work, or was killed.
+	unfinished = ".tmp"
 )
 
 // lockWait is how long the totals' lock is waited for. It is held for
@@ -166,7 +168,7 @@ func (s Store) Sum() (Sum, error) {
 		return out, err
 	}
 	out.Counts = t.Counts
-	names, err := s.names()
+	names, _, err := s.names()
 	if err != nil {
 		return out, err
 	}
@@ -203,16 +205,18 @@ func (s Store) Of(name string) (Session, error) {
 
 // Fold adds files to the totals and removes them. It may be called for any file
 // at any time: a dispatcher that is still writing one notices, and counts on from
-// there in a new one. What waits, as the files had it, is forgotten.
+// there in a new one. What waits, as the files had it, is forgotten. What writers
+// that were killed had begun to write is removed, also when no file is named.
 func (s Store) Fold(now time.Time, names ...string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	lock, err := s.lock(syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+	s.sweep()
+	if len(names) == 0 {
+		return nil
+	}
 	t, err := s.totals()
 	if err != nil {
 		return err
@@ -247,6 +251,18 @@ func (s Store) Fold(now time.Time, names ...string) error {
 	return errors.Join(append(unread, s.remove(t.Folded))...)
 }
 
+// sweep removes what killed writers left. The caller holds the totals' lock
+// alone, and every writer holds it shared while it writes: none of the files is
+// anybody's. One that cannot be removed is in nobody's way.
+func (s Store) sweep() {
+	entries, _ := os.ReadDir(s.dir())
+	for _, e := range entries {
+		if stray(e.Name()) {
+			_ = os.Remove(filepath.Join(s.dir(), e.Name()))
+		}
+	}
+}
+
 // remove removes files of the directory, for good.
 func (s Store) remove(names []string) error {
 	if len(names) == 0 {
@@ -270,19 +286,27 @@ func (s Store) totals() (totals, error) {
 	return t, err
 }
 
-// names lists the files, oldest name first.
-func (s Store) names() ([]string, error) {
+// names lists the files, oldest name first. strays says that some are there that
+// have not got their names yet: their writers are at work, or dead.
+func (s Store) names() (names []string, strays bool, err error) {
 	entries, err := os.ReadDir(s.dir())
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
-	var names []string
 	for _, e := range entries {
 		if _, _, ok := cutName(e.Name()); ok {
 			names = append(names, e.Name())
 		}
+		strays = strays || stray(e.Name())
 	}
-	return names, err
+	return names, strays, err
+}
+
+// stray reports whether a name is that of a file that is not whole.
+func stray(name string) bool {
+	whole, ok := strings.CutSuffix(name, unfinished)
+	_, _, ours := cutName(whole)
+	return ok && ours
 }
 
 func (s Store) read(name string) (File, error) {
@@ -348,7 +372,7 @@ func replace(path string, content any) (done bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("save %s: %w", path, err)
 	}
-	tmp := path + ".tmp"
+	tmp := path + unfinished
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return false, fmt.Errorf("save counters: %w", err)

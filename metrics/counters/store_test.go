@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +146,73 @@ func TestWaitingStaysUntilTheNextLife(t *testing.T) {
 	if sum := total(t, s); len(sum.Files) != 0 || sum.Rule("a/b").Waiting != 0 {
 		t.Errorf("sum is %+v", sum)
 	}
+}
+
+// What a killed dispatcher had begun to write goes with the next life that begins
+// or ends, of whatever session; the one that is being written stays.
+func TestUnfinishedFilesGo(t *testing.T) {
+	dir := state(t)
+	s := counters.NewStore(dir)
+	at := func(name string) string { return filepath.Join(dir, counters.Dir, name) }
+	leave := func() {
+		t.Helper()
+		if err := os.MkdirAll(at(""), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"gone~1.1.json.tmp": `{"session":"go`, "mine~1.1.json.tmp": "", "notes.tmp": "a stranger's"} {
+			if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	only := func(when string, want ...string) {
+		t.Helper()
+		var names []string
+		for _, f := range files(t, dir) {
+			names = append(names, filepath.Base(f))
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: %q, want %q", when, names, want)
+		}
+	}
+	leave()
+	l := s.Open("mine", "mine", time.Unix(1, 0))
+	if err := l.Begin(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	only("begun, with nothing to fold", "notes.tmp")
+	count(l, 1)
+	save(t, l, 2)
+	leave()
+	if err := l.End(time.Unix(3, 0)); err != nil {
+		t.Fatal(err)
+	}
+	only("ended", "notes.tmp")
+	check(t, s, 1)
+
+	// Somebody writes: he holds the lock shared, and his file is left to him.
+	leave()
+	lock, err := os.Open(filepath.Join(dir, "totals.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan error)
+	go func() { begun <- s.Open("third", "third", time.Unix(4, 0)).Begin(time.Unix(4, 0)) }()
+	select {
+	case err := <-begun:
+		t.Fatalf("begun under a writer: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	only("while a writer is at work", "gone~1.1.json.tmp", "mine~1.1.json.tmp", "notes.tmp")
+	lock.Close()
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+	only("begun after the writer", "notes.tmp")
 }
 
 // A record that comes again after a restart is counted once.
