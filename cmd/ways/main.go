@@ -35,8 +35,7 @@ func run(args []string) (code int) {
 		return 0
 	case hook:
 		front.Run(front.Process{
-			Stdin: os.Stdin, Getenv: os.Getenv, Env: os.Environ(), Self: self,
-			Exit: func() { os.Exit(0) }, Now: time.Now,
+			Stdin: syscall.Stdin, Getenv: os.Getenv, Env: os.Environ(), Self: self, Now: time.Now,
 		})
 		return 0
 	case len(args) == 1 && args[0] == "--version":

@@ -32,8 +32,9 @@ const Marker = "WAYS_CONSUMER"
 
 // Bounds of a hook's waits.
 const (
-	// stall is how long stdin may stay silent inside a payload.
-	stall = 3 * time.Second
+	// stall is how long stdin may stay silent inside a payload. A client writes its
+	// payload in one go: only a machine out of breath comes near it.
+	stall = 10 * time.Second
 	// drainStall is how long a refused payload's writer may stay silent.
 	drainStall = 250 * time.Millisecond
 	// drainMost bounds a drain: a writer that never ends is left to its EPIPE.
@@ -53,19 +54,19 @@ const (
 
 // Process is what a hook process needs of the world.
 type Process struct {
-	Stdin  *os.File
+	// Stdin is a descriptor below 32.
+	Stdin  int
 	Getenv func(string) string
 	Env    []string
 	// Self is the path of the running binary.
 	Self string
-	// Exit ends the process; it does not return.
-	Exit func()
 	Now  func() time.Time
 }
 
 // hook is one run.
 type hook struct {
 	Process
+	in   stdin
 	dirs dirs.Dirs
 	// event is the hook event's name, once known.
 	event string
@@ -76,15 +77,8 @@ type hook struct {
 // Run takes one hook event. It returns when the process may exit with 0; it
 // never panics.
 func Run(p Process) {
-	h := &hook{Process: p}
+	h := &hook{Process: p, in: stdin{fd: p.Stdin, silence: stall}}
 	d, err := dirs.From(p.Getenv)
-	idle := time.AfterFunc(stall, func() {
-		defer p.Exit() // also when the counting panics
-		if err == nil {
-			h.refuse(tally.Stalled)
-		}
-	})
-	progress := func() { idle.Reset(stall) }
 	defer func() {
 		if r := recover(); r != nil && err == nil {
 			// The value is not logged: it may quote the payload.
@@ -92,67 +86,25 @@ func Run(p Process) {
 		}
 	}()
 	h.dirs = d
-	raw, readErr := payload.Read(p.Stdin, progress)
-	if err != nil || p.Getenv(Marker) != "" {
-		if readErr != nil {
-			h.drain(idle)
+	raw, readErr := payload.Read(&h.in)
+	mute := err != nil || p.Getenv(Marker) != ""
+	switch {
+	case errors.Is(readErr, errSilent):
+		if !mute {
+			h.refuse(tally.Stalled)
 		}
 		return
-	}
-	if readErr != nil {
-		h.drain(idle)
-		h.refusePayload(readErr, len(raw))
+	case readErr != nil:
+		h.in.drain()
+		if !mute {
+			h.refusePayload(readErr, len(raw))
+		}
 		return
-	}
-	if !idle.Stop() {
-		select {} // the timer is ending the process
+	case mute:
+		return
 	}
 	h.handle(raw)
-	h.takeRest()
-}
-
-// drain takes what the writer still has to say, so that it never meets a closed
-// pipe (hard case BR-05).
-func (h *hook) drain(idle *time.Timer) {
-	if !idle.Stop() {
-		select {}
-	}
-	done := make(chan struct{})
-	alive := make(chan struct{}, 1)
-	go func() {
-		defer close(done)
-		payload.Drain(h.Stdin, func() {
-			select {
-			case alive <- struct{}{}:
-			default:
-			}
-		})
-	}()
-	silence := time.NewTimer(drainStall)
-	enough := time.After(drainMost)
-	for {
-		select {
-		case <-done:
-			return
-		case <-enough:
-			return
-		case <-alive:
-			silence.Reset(drainStall)
-		case <-silence.C:
-			return
-		}
-	}
-}
-
-// takeRest takes what came behind the payload in the meantime, a newline
-// mostly, without waiting for more.
-func (h *hook) takeRest() {
-	var buf [4096]byte
-	for pending(int(h.Stdin.Fd())) > 0 {
-		if n, err := h.Stdin.Read(buf[:]); n == 0 || err != nil {
-			return
-		}
-	}
+	h.in.drainNow()
 }
 
 func (h *hook) refuse(reason tally.Reason, fields ...string) {
@@ -218,7 +170,7 @@ func (h *hook) handle(raw []byte) {
 		launch.End(dir)
 	}
 	if len(h.tickets) > 0 {
-		h.takeRest()
+		h.in.drainNow()
 		h.block(ev, project, res)
 	}
 }

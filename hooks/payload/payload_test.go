@@ -16,7 +16,7 @@ import (
 
 // take reads and parses what a hook is given on stdin.
 func take(r io.Reader) (Event, error) {
-	raw, err := Read(r, func() {})
+	raw, err := Read(r)
 	if err != nil {
 		return Event{}, err
 	}
@@ -220,13 +220,13 @@ func TestStopsAtTheEnd(t *testing.T) {
 			w.Write([]byte{b})
 		}
 	}()
-	raw, err := Read(r, func() {})
+	raw, err := Read(r)
 	if err != nil || string(raw) != whole {
 		t.Errorf("%q, %v", raw, err)
 	}
 	r.Close()
 
-	raw, err = Read(strings.NewReader(whole+"\nbehind"), func() {})
+	raw, err = Read(strings.NewReader(whole+"\nbehind"))
 	if err != nil || string(raw) != whole {
 		t.Errorf("%q, %v", raw, err)
 	}
@@ -242,7 +242,7 @@ func TestLargePayloads(t *testing.T) {
 	if err != nil || len(ev.LastMessage) != 20<<20-len(head)-len(tail)+2 {
 		t.Errorf("20 MiB: %d bytes, %v", len(ev.LastMessage), err)
 	}
-	if raw, err := Read(body(MaxBytes), func() {}); err != nil || len(raw) != MaxBytes {
+	if raw, err := Read(body(MaxBytes)); err != nil || len(raw) != MaxBytes {
 		t.Errorf("the largest: %d bytes, %v", len(raw), err)
 	}
 	// Replacing what is no UTF-8 makes it three times as long.
@@ -251,14 +251,9 @@ func TestLargePayloads(t *testing.T) {
 		t.Errorf("a third of that, none of it UTF-8: %v", err)
 	}
 
-	// What is refused, for one byte, is drained by the caller to the last.
-	rest := &counted{r: body(MaxBytes + 1)}
-	if _, err := Read(rest, func() {}); !errors.Is(err, ErrTooLarge) {
+	// Refused for one byte.
+	if _, err := Read(body(MaxBytes + 1)); !errors.Is(err, ErrTooLarge) {
 		t.Fatal(err)
-	}
-	Drain(rest, func() {})
-	if rest.n != MaxBytes+1 {
-		t.Errorf("%d bytes taken of %d", rest.n, MaxBytes+1)
 	}
 }
 
@@ -269,17 +264,6 @@ func (f fill) Read(p []byte) (int, error) {
 		p[i] = byte(f)
 	}
 	return len(p), nil
-}
-
-type counted struct {
-	r io.Reader
-	n int
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += n
-	return n, err
 }
 
 // TestVerbatim keeps the client's own spelling, whatever it is.
@@ -351,8 +335,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		raw, err := Read(bytes.NewReader(in), func() {})
-		slow, slowErr := Read(iotest.OneByteReader(bytes.NewReader(in)), func() {})
+		raw, err := Read(bytes.NewReader(in))
+		slow, slowErr := Read(iotest.OneByteReader(bytes.NewReader(in)))
 		if !bytes.Equal(raw, slow) || fmt.Sprint(err) != fmt.Sprint(slowErr) {
 			t.Fatalf("at once %q, %v; byte by byte %q, %v", raw, err, slow, slowErr)
 		}

@@ -54,10 +54,10 @@ func (s *scanner) feed(b []byte) (int, bool, error) {
 }
 
 // Read takes the first JSON object or array from r and stops at its end, also
-// when r stays open (hard case BR-04). progress is called after each read.
+// when r stays open (hard case BR-04). An error of r comes with ErrTruncated.
 // Whatever the error, everything up to it was taken from r; the caller drains
-// the rest (Drain), so that the writer never meets a closed pipe (BR-05).
-func Read(r io.Reader, progress func()) ([]byte, error) {
+// the rest, so that the writer never meets a closed pipe (BR-05).
+func Read(r io.Reader) ([]byte, error) {
 	buf := make([]byte, 0, 16<<10)
 	var scan scanner
 	for {
@@ -71,7 +71,6 @@ func Read(r io.Reader, progress func()) ([]byte, error) {
 			buf = grown
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
-		progress()
 		from := len(buf)
 		buf = buf[:from+n]
 		taken, done, scanErr := scan.feed(buf[from:])
@@ -86,18 +85,6 @@ func Read(r io.Reader, progress func()) ([]byte, error) {
 			return nil, ErrTruncated
 		case err != nil:
 			return nil, errors.Join(ErrTruncated, err)
-		}
-	}
-}
-
-// Drain takes what is left in r until its end.
-func Drain(r io.Reader, progress func()) {
-	buf := make([]byte, 64<<10)
-	for {
-		_, err := r.Read(buf)
-		progress()
-		if err != nil {
-			return
 		}
 	}
 }
