@@ -226,7 +226,7 @@ func TestStopsAtTheEnd(t *testing.T) {
 	}
 	r.Close()
 
-	raw, err = Read(strings.NewReader(whole+"\nbehind"))
+	raw, err = Read(strings.NewReader(whole + "\nbehind"))
 	if err != nil || string(raw) != whole {
 		t.Errorf("%q, %v", raw, err)
 	}
