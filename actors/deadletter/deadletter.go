@@ -48,7 +48,11 @@ type Store struct{ dir string }
 // letter.
 func NewStore(state string) Store { return Store{filepath.Join(state, "dead")} }
 
-const suffix = ".jsonl"
+const (
+	suffix = ".jsonl"
+	// unfinished is behind the name of a file that takes the place of another.
+	unfinished = ".tmp"
+)
 
 func (s Store) path(rule string) string {
 	return filepath.Join(s.dir, strings.ReplaceAll(rule, "/", "~")+suffix)
@@ -66,6 +70,7 @@ func (s Store) lock(rule string) (*os.File, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 		if err == nil {
+			_ = os.Remove(s.path(rule) + unfinished) // a dead writer's copy of letters
 			return f, nil
 		}
 		if !errors.Is(err, syscall.EINTR) {
@@ -208,7 +213,7 @@ func (s Store) Remove(rule string, ids []string) (int, error) {
 
 // replace gives a file a new content, whole or not at all.
 func replace(path string, data []byte) error {
-	tmp := path + ".tmp"
+	tmp := path + unfinished
 	dirs.Clear(tmp)
 	f, err := dirs.Open(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {

@@ -345,3 +345,17 @@ func TestPrivate(t *testing.T) {
 		t.Errorf("a file in the directory's place: %v", err)
 	}
 }
+
+// A copy of letters that a killed process had begun goes with the next letter.
+func TestUnfinishedFilesGo(t *testing.T) {
+	s := NewStore(t.TempDir())
+	put(t, s, "1")
+	left := s.path("a/b") + ".tmp"
+	if err := os.WriteFile(left, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "2")
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", left, err)
+	}
+}

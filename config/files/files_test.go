@@ -184,3 +184,22 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+// A replacement that a killed process had begun goes with the next one of any file
+// beside it.
+func TestUnfinishedReplacementsGo(t *testing.T) {
+	in := t.TempDir()
+	left := put(t, filepath.Join(in, ".ways-17.tmp"), "half a fi", 0o600)
+	path := put(t, filepath.Join(in, "config.yaml"), "old", 0o640)
+	if err := Replace(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", left, err)
+	}
+	text, err := os.ReadFile(path)
+	info, statErr := os.Stat(path)
+	if err != nil || statErr != nil || string(text) != "new" || info.Mode().Perm() != 0o640 {
+		t.Errorf("%q, %v, %v, %v", text, info.Mode(), err, statErr)
+	}
+}

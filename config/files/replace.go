@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"ways/hooks/temp"
 )
 
 // Replace gives the file at path a new content, whole or not at all, and keeps
@@ -17,17 +19,15 @@ func Replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(real), "."+filepath.Base(real)+".*")
+	temp.Sweep(filepath.Dir(real))
+	fresh, err := temp.Create(filepath.Dir(real))
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), real)
+	_, err = fresh.Write(data)
+	if err = errors.Join(err, fresh.Chmod(info.Mode().Perm()), fresh.Sync()); err != nil {
+		temp.Discard(fresh)
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return temp.Commit(fresh, real)
 }

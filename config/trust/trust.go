@@ -22,6 +22,7 @@ import (
 
 	"ways/config/problem"
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 // Files are the sensor files of a project by path, each with Sum of its content.
@@ -92,18 +93,7 @@ func (n Notes) Save(project string, files Files, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".note.*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return temp.Write(path, data, false)
 }
 
 // Keep notes the files of a trusted project that has no note yet.

@@ -113,3 +113,23 @@ func TestNoState(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A note that a killed process had begun goes with the next one.
+func TestUnfinishedNotesGo(t *testing.T) {
+	state, project := t.TempDir(), t.TempDir()
+	n := Notes{State: state}
+	path, err := n.path(project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(filepath.Dir(path), ".ways-17.tmp")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Keep(project, Files{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", left, err)
+	}
+}

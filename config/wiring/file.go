@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"ways/hooks/temp"
 )
 
 // snapshot is a settings file as it was read.
@@ -178,30 +180,30 @@ func (s snapshot) write(path string, text []byte) error {
 	if s.links > 1 {
 		return s.overwrite(path, text)
 	}
-	temp, err := writeTemp(filepath.Dir(s.real), text)
+	fresh, err := writeTemp(filepath.Dir(s.real), text)
 	if errors.Is(err, fs.ErrPermission) {
 		return s.overwrite(path, text)
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp) }()
-	info, err := os.Lstat(temp)
+	defer temp.Discard(fresh)
+	info, err := fresh.Stat()
 	if err != nil {
 		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != s.uid || int(st.Gid) != s.gid) {
-		if os.Lchown(temp, s.uid, s.gid) != nil {
+		if fresh.Chown(s.uid, s.gid) != nil {
 			return s.overwrite(path, text)
 		}
 	}
-	if err := os.Chmod(temp, s.mode); err != nil {
+	if err := fresh.Chmod(s.mode); err != nil {
 		return err
 	}
 	if !s.unchanged(path) {
 		return errRaced
 	}
-	err = os.Rename(temp, s.real)
+	err = os.Rename(fresh.Name(), s.real)
 	if errors.Is(err, syscall.EBUSY) {
 		return s.overwrite(path, text) // the file is a mount point
 	}
@@ -213,21 +215,21 @@ func (s snapshot) write(path string, text []byte) error {
 
 // create makes the file, never over one that appeared meanwhile.
 func (s snapshot) create(path string, text []byte) error {
-	temp, err := writeTemp(filepath.Dir(s.real), text)
+	fresh, err := writeTemp(filepath.Dir(s.real), text)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp) }()
+	defer temp.Discard(fresh)
 	if !s.unchanged(path) {
 		return errRaced
 	}
-	err = os.Link(temp, s.real)
+	err = os.Link(fresh.Name(), s.real)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return errRaced
 	case err != nil:
 		// No hard links here; a rename is the next best.
-		if err := os.Rename(temp, s.real); err != nil {
+		if err := os.Rename(fresh.Name(), s.real); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 // ledger is what an install left behind in our state directory, so that Remove
@@ -93,33 +94,27 @@ func (s Store) drop(real string) error {
 
 // replaceOwn writes one of our own files, whole or not at all.
 func replaceOwn(path string, text []byte) error {
-	temp, err := writeTemp(filepath.Dir(path), text)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		_ = os.Remove(temp)
+	if err := temp.Write(path, text, true); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
 }
 
 // writeTemp makes a synced file, 0600, beside the one it is to replace.
-func writeTemp(dir string, text []byte) (path string, err error) {
-	f, err := os.CreateTemp(dir, ".ways-*.tmp")
+func writeTemp(dir string, text []byte) (*os.File, error) {
+	f, err := temp.Create(dir)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
-	err = errors.Join(err, f.Close())
 	if err != nil {
-		_ = os.Remove(f.Name())
-		return "", err
+		temp.Discard(f)
+		return nil, err
 	}
-	return f.Name(), nil
+	return f, nil
 }
 
 func syncDir(dir string) error {

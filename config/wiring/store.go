@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 // ErrWrite is matched by the error for a settings file, or a file of our own
@@ -161,6 +162,9 @@ func (s Store) attempt(ctx context.Context, path string, preview bool, decide fu
 			return Outcome{}, fmt.Errorf("%w: %w", ErrWrite, err)
 		}
 		defer unlock()
+		// A killed reconcile left its copy of the settings.
+		temp.Sweep(filepath.Dir(was.real))
+		temp.Sweep(s.dir)
 		// Read again: another reconcile may have been at it until now.
 		now, err := take(path)
 		if err != nil {

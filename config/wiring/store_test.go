@@ -677,3 +677,29 @@ func TestSettingsFile(t *testing.T) {
 		}
 	}
 }
+
+// What a killed reconcile left, which may hold keys, goes with the next one, also
+// when that one has nothing to change; a preview touches nothing.
+func TestUnfinishedFilesGo(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.file, "{}", 0o600)
+	p.install()
+	left := []string{filepath.Join(filepath.Dir(p.file), ".ways-17.tmp"), filepath.Join(p.state, "wiring", ".ways-18.tmp")}
+	for _, path := range left {
+		p.write(path, `{"env":{"TOKEN":"`, 0o600)
+	}
+	if _, err := p.store.Install(t.Context(), p.file, Sensors(waysPath), true); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range left {
+		p.read(path)
+	}
+	if out := p.install(); out.Changed {
+		t.Errorf("%+v", out)
+	}
+	for _, path := range left {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+}

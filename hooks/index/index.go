@@ -13,12 +13,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
 	"ways/hooks/dirs"
 	"ways/hooks/record"
+	"ways/hooks/temp"
 )
 
 // ErrDamaged is returned for an index file that is not whole, or of another
@@ -324,12 +324,8 @@ func Write(path string, h Header, plan []byte) (uint64, error) {
 			return 0, err
 		}
 	}
-	tmp := path + "." + strconv.Itoa(os.Getpid()) + ".tmp"
-	if err := os.WriteFile(tmp, out, 0o600); err != nil {
-		return 0, errors.Join(fmt.Errorf("write the index: %w", err), os.Remove(tmp))
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return 0, errors.Join(fmt.Errorf("write the index: %w", err), os.Remove(tmp))
+	if err := temp.Write(path, out, false); err != nil {
+		return 0, fmt.Errorf("write the index: %w", err)
 	}
 	return h.Generation, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"ways/hooks/dirs"
 	"ways/hooks/failpoint"
+	"ways/hooks/temp"
 )
 
 // disk is how this package changes files: every open, write, sync, rename,
@@ -37,6 +38,14 @@ func (d disk) open(path string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	return dirs.Open(path, flags)
+}
+
+// temp makes a file that gets its name later.
+func (d disk) temp(dir string) (*os.File, error) {
+	if err := d.ask("open", dir); err != nil {
+		return nil, err
+	}
+	return temp.Create(dir)
 }
 
 func (d disk) write(f *os.File, b []byte) (int, error) {

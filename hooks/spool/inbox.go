@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 // inboxName is the directory of records whose writer did not get the lock.
@@ -65,41 +66,43 @@ func (d disk) leaveInInbox(dir string, req Request) error {
 
 // writeWhole makes a file appear under its name with all its bytes, or not.
 func (d disk) writeWhole(name string, data []byte) error {
-	tmp := name + ".tmp"
-	f, err := d.open(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	f, err := d.temp(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
 	_, err = d.write(f, data)
-	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = d.rename(tmp, name)
+		err = d.rename(f.Name(), name)
 	}
 	if err != nil {
-		os.Remove(tmp)
+		temp.Discard(f)
+		return err
 	}
-	return err
+	return f.Close()
 }
 
-// inboxFiles lists what waits, oldest first.
-func inboxFiles(dir string) ([]string, error) {
+// inboxFiles lists what waits, oldest first. begun says that a hook is at work on
+// another one, or was killed at it.
+func inboxFiles(dir string) (names []string, begun bool, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, inboxName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
-	var names []string
 	for _, e := range entries {
-		if e.Type() == 0 && !strings.HasSuffix(e.Name(), ".tmp") && !strings.HasSuffix(e.Name(), ".bad") {
+		switch {
+		case temp.Is(e.Name()):
+			begun = true
+		case e.Type() == 0 && !strings.HasSuffix(e.Name(), ".bad"):
 			names = append(names, filepath.Join(dir, inboxName, e.Name()))
 		}
 	}
 	slices.Sort(names)
-	return names, err
+	return names, begun, err
 }
 
 // InboxWaiting reports whether records wait in the inbox.
 func InboxWaiting(dir string) bool {
-	names, err := inboxFiles(dir)
+	names, _, err := inboxFiles(dir)
 	return err == nil && len(names) > 0
 }
 
@@ -109,7 +112,10 @@ func InboxWaiting(dir string) bool {
 func TakeInbox(dir string, wait time.Duration) (int, error) { return disk{}.takeInbox(dir, wait) }
 
 func (d disk) takeInbox(dir string, wait time.Duration) (int, error) {
-	names, err := inboxFiles(dir)
+	names, begun, err := inboxFiles(dir)
+	if begun {
+		temp.Sweep(filepath.Join(dir, inboxName))
+	}
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "append":
 		os.Exit(roleAppend(os.Getenv(dirVar), os.Getenv(nameVar)))
+	case "inbox":
+		os.Exit(roleInbox(os.Getenv(dirVar)))
 	case "disk":
 		os.Exit(roleDisk(os.Getenv(dirVar)))
 	}
@@ -281,3 +284,72 @@ type fakeSize int
 
 func (fakeSize) Append(dst []byte, _ uint64) []byte { return append(dst, "{}"...) }
 func (n fakeSize) Size() int                        { return int(n) }
+
+// roleInbox leaves a record in the inbox, and stops itself just before the file
+// gets its name.
+func roleInbox(dir string) int {
+	d := disk{fault: func(op, _ string) error {
+		if op == "rename" {
+			fmt.Println("begun")
+			return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		return nil
+	}}
+	if err := d.leaveInInbox(dir, one("late")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// TestUnfinishedInboxFiles of hooks that were killed are removed by whoever takes
+// the inbox in; that of a hook which was stopped is left to it, and is taken in.
+func TestUnfinishedInboxFiles(t *testing.T) {
+	dir := session(t)
+	appendOne(t, dir, "a")
+	hook := func() *exec.Cmd {
+		cmd := role(t, "inbox", dir, "")
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bufio.NewScanner(out).Scan() {
+			t.Fatal("it has not begun")
+		}
+		return cmd
+	}
+	stopped, killed := hook(), hook()
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	if n, err := TakeInbox(dir, time.Second); n != 0 || err != nil {
+		t.Fatalf("took %d, %v", n, err)
+	}
+	box := filepath.Join(dir, inboxName)
+	if entries, err := os.ReadDir(box); err != nil || len(entries) != 1 || InboxWaiting(dir) {
+		t.Errorf("%v, %v, waiting %v; want the stopped hook's file alone", entries, err, InboxWaiting(dir))
+	}
+	// It may stop itself only now: there is no other moment to wait for.
+	for gone := false; !gone; gone = stopped.ProcessState != nil {
+		if err := stopped.Process.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		if InboxWaiting(dir) {
+			if err := stopped.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n, err := TakeInbox(dir, time.Second); n != 1 || err != nil {
+		t.Fatalf("took %d, %v", n, err)
+	}
+	got, _ := readAll(t, dir)
+	equal(t, got, []string{rec(1, "a"), rec(2, "late")})
+	if entries, err := os.ReadDir(box); err != nil || len(entries) != 0 {
+		t.Errorf("left in the inbox: %v, %v", entries, err)
+	}
+}

@@ -31,6 +31,7 @@ import (
 
 	"ways/hooks/chain"
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 const (
@@ -108,6 +109,7 @@ func Text(name string, h chain.Head) string {
 
 // loadSigner reads the signing key, making it when there is none.
 func loadSigner(path string) (note.Signer, error) {
+	temp.Sweep(filepath.Dir(path)) // a second key nobody uses
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeKey(path); err != nil {
@@ -135,16 +137,16 @@ func makeKey(path string) error {
 	if err := dirs.MakePrivate(filepath.Dir(path)); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".checkpoint-*") // mode 0600
+	fresh, err := temp.Create(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(secret + "\n")
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	defer temp.Discard(fresh)
+	_, err = fresh.WriteString(secret + "\n")
+	if err = errors.Join(err, fresh.Sync()); err != nil {
 		return err
 	}
-	if err := os.Link(tmp.Name(), path); err != nil {
+	if err := os.Link(fresh.Name(), path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}

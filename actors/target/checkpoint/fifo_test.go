@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -32,5 +33,28 @@ func TestWriteNeverWaits(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("waits")
+	}
+}
+
+// TestHalfMadeKeysGo: a process killed while it made the key leaves a second one,
+// which goes although the key is there and none is made any more.
+func TestHalfMadeKeysGo(t *testing.T) {
+	state := t.TempDir()
+	key := filepath.Join(state, "keys", "checkpoint")
+	left := filepath.Join(state, "keys", ".ways-17.tmp")
+	for range 2 { // without a key, and with one
+		if err := os.MkdirAll(filepath.Dir(left), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(left, []byte("PRIVATE+KEY+"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(state, key).Write("a~b", chain.Head{}); err != nil {
+			t.Fatal(err)
+		}
+		names, err := filepath.Glob(filepath.Join(state, "keys", "*"))
+		if want := []string{key, key + publicSuffix}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("the keys' directory holds %q, %v; want %q", names, err, want)
+		}
 	}
 }

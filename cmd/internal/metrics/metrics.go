@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"ways/cmd/internal/cli"
 	"ways/cmd/internal/survey"
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 	"ways/metrics/exposition"
 )
 
@@ -67,7 +67,8 @@ func snapshot(env cli.Env) (exposition.Snapshot, error) {
 // replace gives a file a new content in one step. The collector runs as another
 // user, so everybody may read it; it holds names of rules and numbers.
 func replace(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	temp.Sweep(filepath.Dir(path))
+	f, err := temp.Create(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
@@ -75,12 +76,13 @@ func replace(path string, text []byte) error {
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err != nil {
+		temp.Discard(f)
+	} else {
+		err = temp.Commit(f, path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s not written: %w", path, err), os.Remove(f.Name()))
+		return fmt.Errorf("%s not written: %w", path, err)
 	}
 	return nil
 }

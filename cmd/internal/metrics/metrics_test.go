@@ -57,6 +57,10 @@ func TestOutput(t *testing.T) {
 	env, out, errs, d := desk(t)
 	path := filepath.Join(t.TempDir(), "ways.prom")
 	for range 2 {
+		// What a killed run left goes.
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".ways-17.tmp"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if code := Run(env, []string{"--output", path}); code != cli.OK || errs.Len()+out.Len() > 0 {
 			t.Fatalf("exit %d, %s %s", code, errs, out)
 		}
