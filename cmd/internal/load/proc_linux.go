@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// watched is what the kernel has counted of a process so far.
+type watched struct {
+	// cpu is all its threads' time on a processor.
+	cpu time.Duration
+	// sleeps is how often one of them gave its processor up by itself: each time it
+	// had been woken.
+	sleeps int64
+	// resident, proportional and peak are memory, in bytes: all that is mapped and
+	// there; with what is shared divided by those who share it; the most of the first.
+	resident, proportional, peak int64
+	// writes is how often it called for a write.
+	writes int64
+}
+
+// watch reads a process's counters.
+func watch(pid int) (watched, error) {
+	var w watched
+	dir := fmt.Sprintf("/proc/%d", pid)
+	threads, err := filepath.Glob(dir + "/task/*")
+	if err != nil || len(threads) == 0 {
+		return w, errors.Join(err, fs.ErrNotExist)
+	}
+	for _, thread := range threads {
+		status, err := fields(thread + "/status")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has ended
+		}
+		if err != nil {
+			return w, err
+		}
+		w.sleeps += status["voluntary_ctxt_switches"]
+		text, err := os.ReadFile(thread + "/schedstat")
+		var ran int64
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &ran)
+		}
+		if err != nil {
+			return w, err
+		}
+		w.cpu += time.Duration(ran)
+	}
+	status, err := fields(dir + "/status")
+	if err != nil {
+		return w, err
+	}
+	w.resident, w.peak = status["VmRSS"]<<10, status["VmHWM"]<<10
+	rollup, err := fields(dir + "/smaps_rollup")
+	if err != nil {
+		return w, err
+	}
+	w.proportional = rollup["Pss"] << 10
+	io, err := fields(dir + "/io")
+	w.writes = io["syscw"]
+	return w, err
+}
+
+// held is the most memory that a process has held so far, in bytes.
+func held(pid int) (int64, error) {
+	status, err := fields(fmt.Sprintf("/proc/%d/status", pid))
+	return status["VmHWM"] << 10, err
+}
+
+// fields reads "name: number" lines; others are passed over.
+func fields(path string) (map[string]int64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		var n int64
+		if _, err := fmt.Sscan(rest, &n); err == nil {
+			found[name] = n
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,25 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// watched is what the kernel has counted of a process; see proc_linux.go.
+type watched struct {
+	cpu                          time.Duration
+	sleeps                       int64
+	resident, proportional, peak int64
+	writes                       int64
+}
+
+// watch is for Linux alone: it reads /proc.
+func watch(int) (watched, error) {
+	return watched{}, fmt.Errorf("a process's counters are read from /proc, on Linux alone: %w", errors.ErrUnsupported)
+}
+
+// held is for Linux alone as well.
+func held(int) (int64, error) { return 0, errors.ErrUnsupported }
