@@ -22,7 +22,7 @@ func TestFront(t *testing.T) {
 		t.Errorf(`%s
 %s runs on every hook event, and its start-up time grows with what it links.
 For a package that joined: do without it, or decide on it. Measure before and after with
-go tool task bench; if the median does not move, add it to cmd/internal/arrows/%s.`,
+go tool task bench:hook; if the median does not move, add it to cmd/internal/arrows/%s.`,
 			strings.Join(drift, "\n"), Front, frontList)
 	}
 }

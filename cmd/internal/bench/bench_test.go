@@ -42,13 +42,15 @@ func TestPercentile(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	ms := func(n float64) []time.Duration { return []time.Duration{time.Duration(n * float64(time.Millisecond))} }
-	got := table([]timing{{"bare", ms(1)}, {"hello", ms(1.1)}, {"version", ms(1.5)}, {"hook", ms(2)}, {"quick", ms(1.25)}})
+	got := table([]timing{
+		{"C", ms(0.5)}, {bareRow, ms(1)}, {"hello", ms(1.1)}, {versionRow, ms(1.5)}, {"hook", ms(2)}, {"quick", ms(1.25)},
+	})
 	want := "| program | median, ms | p99, ms | to bare Go | over `ways --version`, ms |\n" +
 		"| --- | ---: | ---: | ---: | ---: |\n" +
-		"| bare | 1.00 | 1.00 | 1.00 |  |\n" +
+		"| C | 0.50 | 0.50 | 0.50 |  |\n" +
+		"| Go, `func main() {}` | 1.00 | 1.00 | 1.00 |  |\n" +
 		"| hello | 1.10 | 1.10 | 1.10 |  |\n" +
-		"| version | 1.50 | 1.50 | 1.50 |  |\n" +
+		"| `ways --version` | 1.50 | 1.50 | 1.50 |  |\n" +
 		"| hook | 2.00 | 2.00 | 2.00 | +0.50 |\n" +
 		"| quick | 1.25 | 1.25 | 1.25 | -0.25 |\n"
 	if got != want {
@@ -56,29 +58,53 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMeasure runs real programs: in turn, each with the payload of its run.
+func ms(n ...float64) []time.Duration {
+	var list []time.Duration
+	for _, m := range n {
+		list = append(list, time.Duration(m*float64(time.Millisecond)))
+	}
+	return list
+}
+
+// TestMeasure runs real programs: each once a round, with the payload of its run,
+// also one that no pipe holds, and each followed by what it is to be followed by.
 func TestMeasure(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	shell := func(name string) program {
-		return program{
-			name: name, argv: []string{"/bin/sh", "-c", `cat >> "$0"`, log}, env: []string{"PATH=" + os.Getenv("PATH")},
-			stdin: func(n int) []byte { return []byte(name + strconv.Itoa(n) + " ") },
+	dir := t.TempDir()
+	sizes := map[string]int{"a": 1, "b": pipeHolds, "c": megabyte}
+	var after []string
+	var programs []program
+	for _, name := range []string{"a", "b", "c"} {
+		programs = append(programs, program{
+			name: name, argv: []string{"/bin/sh", "-c", `cat >> "$0"`, filepath.Join(dir, name)}, env: []string{"PATH=" + os.Getenv("PATH")},
+			stdin: func(n int) []byte { return bytes.Repeat([]byte{byte('0' + n)}, sizes[name]) },
+			after: func(_ context.Context, n int) error {
+				after = append(after, name+strconv.Itoa(n))
+				return nil
+			},
+		})
+	}
+	timings, err := measure(t.Context(), programs, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range programs {
+		text, err := os.ReadFile(filepath.Join(dir, p.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Concat(p.stdin(0), p.stdin(1), p.stdin(2))
+		if !bytes.Equal(text, want) {
+			t.Errorf("%s was given %d bytes, want %d: 0s, 1s and 2s", p.name, len(text), len(want))
+		}
+		if got := timings[i]; got.name != p.name || len(got.runs) != 2 || slices.Min(got.runs) <= 0 {
+			t.Errorf("timing %d is %+v, want two runs of %s", i, got, p.name)
 		}
 	}
-	timings, err := measure(t.Context(), []program{shell("a"), shell("b")}, 1, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(text), "a0 b0 a1 b1 a2 b2 "; got != want {
-		t.Errorf("the programs ran as %q, want %q", got, want)
-	}
-	for i, name := range []string{"a", "b"} {
-		if got := timings[i]; got.name != name || len(got.runs) != 2 || slices.Min(got.runs) <= 0 {
-			t.Errorf("timing %d is %+v, want two runs of %s", i, got, name)
+	for n := range 3 {
+		round := slices.Sorted(slices.Values(after[3*n : 3*n+3]))
+		digit := strconv.Itoa(n)
+		if want := []string{"a" + digit, "b" + digit, "c" + digit}; !slices.Equal(round, want) {
+			t.Errorf("round %d ran %v, want %v in some order", n, round, want)
 		}
 	}
 }
@@ -130,25 +156,55 @@ func TestNewHome(t *testing.T) {
 }
 
 func TestPayloads(t *testing.T) {
-	for _, payload := range [][]byte{toolCall(1), toolCall(2), sessionEnd(1)} {
-		if !json.Valid(payload) {
-			t.Errorf("not JSON: %s", payload)
-		}
+	c, err := readCall("../../../testdata/claude-code")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if bytes.Equal(toolCall(1), toolCall(2)) {
-		t.Error("two tool calls are the same event")
+	type fields struct {
+		Session    string `json:"session_id"`
+		Event      string `json:"hook_event_name"`
+		Transcript string `json:"transcript_path"`
+		ID         string `json:"tool_use_id"`
+	}
+	for _, row := range []struct {
+		name  string
+		raw   []byte
+		want  fields
+		small bool
+	}{
+		{"plain", c.numbered(1), fields{session, "PreToolUse", "/nonexistent/transcript.jsonl", "toolu_000000000000000000000001"}, true},
+		{"another", c.numbered(2), fields{session, "PreToolUse", "/nonexistent/transcript.jsonl", "toolu_000000000000000000000002"}, true},
+		{"of a session", c.in("other", 1), fields{"other", "PreToolUse", "/nonexistent/transcript.jsonl", "toolu_000000000000000000000001"}, true},
+		{"with a transcript", c.naming("/t.jsonl")(1), fields{session, "PreToolUse", "/t.jsonl", "toolu_000000000000000000000001"}, true},
+		{"large", c.large(1), fields{session, "PreToolUse", "/nonexistent/transcript.jsonl", "toolu_000000000000000000000001"}, false},
+		{"the end", sessionEnd("other"), fields{"other", "SessionEnd", "/nonexistent/transcript.jsonl", ""}, true},
+	} {
+		var got fields
+		if err := json.Unmarshal(row.raw, &got); err != nil || got != row.want {
+			t.Errorf("%s: %+v, %v; want %+v", row.name, got, err, row.want)
+		}
+		if small := len(row.raw) <= pipeHolds; small != row.small || !small && (len(row.raw) < megabyte || len(row.raw) > megabyte+4096) {
+			t.Errorf("%s: %d bytes", row.name, len(row.raw))
+		}
 	}
 }
 
 func TestRunRefuses(t *testing.T) {
+	fixtures := "--fixtures=../../../testdata/claude-code"
 	tests := []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"no binaries", []string{"--bin", t.TempDir()}, "go tool task build"},
-		{"no runs", []string{"--runs", "0"}, "at least 1"},
-		{"an unknown flag", []string{"--rnus", "3"}, "unknown flag"},
+		{"nothing", nil, "hook"},
+		{"an unknown verb", []string{"hok"}, "hook"},
+		{"no binaries", []string{"hook", fixtures, "--bin", t.TempDir()}, "go tool task build"},
+		{"no payloads", []string{"hook", "--fixtures", t.TempDir()}, "--fixtures"},
+		{"no runs", []string{"hook", "--runs", "0"}, "--runs must be at least 1"},
+		{"no warm-up", []string{"hook", "--warmup", "0"}, "--warmup must be at least 1"},
+		{"no lines", []string{"hook", "--lines", "0"}, "at least 1"},
+		{"an unknown flag", []string{"hook", "--rnus", "3"}, "unknown flag"},
+		{"an argument", []string{"hook", "3"}, "one argument too many"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,16 +216,56 @@ func TestRunRefuses(t *testing.T) {
 }
 
 func TestArrivalTable(t *testing.T) {
-	ms := func(n ...float64) []time.Duration {
-		var list []time.Duration
-		for _, m := range n {
-			list = append(list, time.Duration(m*float64(time.Millisecond)))
-		}
-		return list
-	}
 	got := arrivalTable(timing{"from a", ms(3, 1, 2)}, timing{"from b", ms(0)})
-	want := "| one async rule at a file | median, ms | p99, ms |\n| --- | ---: | ---: |\n| from a | 2.00 | 3.00 |\n| from b | 0.00 | 0.00 |\n"
+	want := "| one async rule at a file | median, ms | p99, ms | p99.9, ms |\n| --- | ---: | ---: | ---: |\n" +
+		"| from a | 2.00 | 3.00 | 3.00 |\n| from b | 0.00 | 0.00 | 0.00 |\n"
 	if got != want {
 		t.Errorf("table:\n%swant\n%s", got, want)
+	}
+}
+
+// TestTail counts lines as they come, each once.
+func TestTail(t *testing.T) {
+	log := &tail{path: filepath.Join(t.TempDir(), "log")}
+	for _, step := range []struct {
+		add  string
+		want int
+	}{{"", 0}, {"one\n", 1}, {"", 1}, {"two\nthr", 2}, {"ee\n", 3}, {strings.Repeat("x\n", 300<<10), 3 + 300<<10}} {
+		if step.add != "" {
+			f, err := os.OpenFile(log.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(step.add); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		if got, err := log.count(); err != nil || got != step.want {
+			t.Errorf("%d lines, %v; want %d", got, err, step.want)
+		}
+	}
+}
+
+// TestHeld: what lies in the spool is counted, and a record that is missing is
+// noticed.
+func TestHeld(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sessions", "s")
+	if err := fillSpool(dir, 25_000, 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkSpool(dir, 25_000); err != nil {
+		t.Error(err)
+	}
+	if err := checkSpool(dir, 25_001); err == nil || !strings.Contains(err.Error(), "record 25001 of 25001") {
+		t.Errorf("one more than there are: %v", err)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", 12_345: "12,345"} {
+		if got := thousands(n); got != want {
+			t.Errorf("thousands(%d) = %s, want %s", n, got, want)
+		}
 	}
 }

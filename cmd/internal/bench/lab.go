@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,128 +10,370 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"ways/hooks/dirs"
 	"ways/hooks/launch"
+	"ways/hooks/spool"
 )
 
-// session is the id in every payload.
-const session = "5f0c1e52-8d7a-4a58-9a51-2f8c60d3b1aa"
+const (
+	// sensorFiles is the number of sensor files in the seed's budget (§2).
+	sensorFiles = 20
+	manyFiles   = 500
+	// pastSessions are those whose directories lie beside the session's.
+	pastSessions = 1000
+	// transcriptBytes is the size of the large transcript.
+	transcriptBytes = 200 << 20
+)
 
-// sensorFiles is the number of sensor files in the seed's budget (§2).
-const sensorFiles = 20
-
-// drainTime bounds the wait for the dispatcher to deliver what is left and end.
-const drainTime = 30 * time.Second
-
-// program is one row: what is run, over and over.
-type program struct {
-	name string
-	argv []string
-	env  []string
-	// stdin returns what the n-th run reads; nil for none. No two runs of a hook
-	// get the same event, since the second would be dropped as a duplicate.
-	stdin func(n int) []byte
-}
-
-// lab is the programs to time, and the home whose dispatcher runs meanwhile.
+// lab is the programs to time, and the homes that they work in.
 type lab struct {
+	dir, bin string
+	call     call
 	programs []program
+	// notes say what is left out, and why.
+	notes []string
+	// selected is the home of the plain hand-off.
 	selected home
-	ways     string
+	// open are the homes whose dispatcher runs until the end.
+	open []home
+	// want is how many lines each log must have at the end.
+	want map[string]int
+	// held ends the spool that nobody works off, and counts its records.
+	held func() (int, error)
 }
 
-// newLab builds the programs below dir. bin holds ways and waysctl.
-func newLab(ctx context.Context, dir, bin string) (*lab, error) {
+func (l *lab) ways() string   { return filepath.Join(l.bin, "ways") }
+func (l *lab) hook() []string { return []string{l.ways(), "hook", "sensors"} }
+
+// furnish builds the programs and makes the homes.
+func (l *lab) furnish(ctx context.Context, spooled int) error {
+	l.want = map[string]int{}
 	for _, name := range []string{"ways", "waysctl"} {
-		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
-			return nil, fmt.Errorf("%w (go tool task build)", err)
+		if _, err := os.Stat(filepath.Join(l.bin, name)); err != nil {
+			return fmt.Errorf("%w (go tool task build)", err)
 		}
 	}
-	bare, err := buildGo(ctx, dir, "bare", "package main\n\nfunc main() {}\n")
+	none, err := l.home("none", 0, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	hello, err := buildGo(ctx, dir, "hello", "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n")
-	if err != nil {
-		return nil, err
-	}
-	none, err := newHome(filepath.Join(dir, "none"), 0, "")
-	if err != nil {
-		return nil, err
-	}
-	unselected, err := newHome(filepath.Join(dir, "unselected"), sensorFiles, "session_end")
-	if err != nil {
-		return nil, err
-	}
-	selected, err := newHome(filepath.Join(dir, "selected"), sensorFiles, "tool_call")
-	if err != nil {
-		return nil, err
-	}
-	l := &lab{selected: selected, ways: filepath.Join(bin, "ways")}
-	hook := []string{l.ways, "hook", "sensors"}
-	l.programs = []program{
-		{name: "Go, `func main() {}`", argv: []string{bare}, env: none.env()},
-		{name: "Go, hello", argv: []string{hello}, env: none.env()},
-		{name: "`ways --version`", argv: []string{l.ways, "--version"}, env: none.env()},
-		{name: "`ways hook sensors`, no sensor file", argv: hook, env: none.env(), stdin: toolCall},
-		{name: "`ways hook sensors`, 20 sensor files, none selects the event", argv: hook, env: unselected.env(), stdin: toolCall},
-		{name: "`ways hook sensors`, 20 sensor files, one async rule selects it", argv: hook, env: selected.env(), stdin: toolCall},
-	}
-	scripts, err := scriptHooks(ctx, dir, none)
-	l.programs = append(l.programs, scripts...)
-	return l, err
+	return errors.Join(
+		l.bare(ctx, none),
+		l.unselected(none),
+		l.handOffs(ctx),
+		l.atScale(ctx, spooled),
+		l.scripts(ctx, none),
+	)
 }
 
-// close ends the session, waits until its dispatcher has delivered everything
-// and is gone, and returns how many records the selecting rule's log has.
-func (l *lab) close(ctx context.Context) (int, error) {
-	end := program{argv: []string{l.ways, "hook", "sensors"}, env: l.selected.env(), stdin: sessionEnd}
-	if _, err := end.time(0); err != nil {
-		return 0, fmt.Errorf("ending the session: %w", err)
-	}
-	if err := l.selected.waitIdle(ctx); err != nil {
-		return 0, err
-	}
-	log, err := os.ReadFile(l.selected.log())
-	if err != nil {
-		return 0, err
-	}
-	return bytes.Count(log, []byte("\n")), nil
+func (l *lab) home(name string, files int, section string) (home, error) {
+	return newHome(filepath.Join(l.dir, name), files, section)
 }
 
-// scriptHooks are the hooks that people write: append the payload to a file.
-// Those whose interpreter is not installed are left out.
-func scriptHooks(ctx context.Context, dir string, h home) ([]program, error) {
-	var found []program
-	if python, err := exec.LookPath("python3"); err == nil {
-		// The interpreter itself: a version manager's wrapper would be timed too.
-		out, err := exec.CommandContext(ctx, python, "-c", "import sys; print(sys.executable)").Output()
+func (l *lab) add(p program) { l.programs = append(l.programs, p) }
+
+// What the bare programs are.
+const (
+	cSource     = "#include <unistd.h>\n\nint main(void) { return write(1, \"hello\\n\", 6) != 6; }\n"
+	bareSource  = "package main\n\nfunc main() {}\n"
+	helloSource = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n"
+	readSource  = "package main\n\nimport \"syscall\"\n\nfunc main() {\n\tvar buf [65536]byte\n\tfor {\n\t\tif n, _ := syscall.Read(0, buf[:]); n <= 0 {\n\t\t\treturn\n\t\t}\n\t}\n}\n"
+)
+
+// bare adds the programs that do nothing, or as good as nothing.
+func (l *lab) bare(ctx context.Context, h home) error {
+	if line, err := l.buildC(ctx); err != nil {
+		l.notes = append(l.notes, "The static C program is left out: "+err.Error()+".")
+	} else {
+		l.add(program{name: "C, static, writes a line", argv: []string{line}, env: h.env()})
+	}
+	for _, row := range []struct {
+		name, file, source string
+		stdin              func(int) []byte
+	}{
+		{bareRow, "bare", bareSource, nil},
+		{"Go, writes a line", "hello", helloSource, nil},
+		{"Go, reads 1 MB from its stdin", "read", readSource, l.call.large},
+	} {
+		binary, err := buildGo(ctx, l.dir, row.file, row.source)
 		if err != nil {
-			return nil, fmt.Errorf("asking %s for its path: %w", python, err)
+			return err
 		}
-		script := filepath.Join(dir, "append.py")
-		text := "import sys\nwith open(sys.argv[1], \"ab\") as log:\n    log.write(sys.stdin.buffer.read() + b\"\\n\")\n"
-		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-			return nil, err
+		l.add(program{name: row.name, argv: []string{binary}, env: h.env(), stdin: row.stdin})
+	}
+	l.add(program{name: versionRow, argv: []string{l.ways(), "--version"}, env: h.env()})
+	return nil
+}
+
+// unselected adds the hooks whose event no rule selects.
+func (l *lab) unselected(none home) error {
+	few, err := l.home("unselected", sensorFiles, "session_end")
+	if err != nil {
+		return err
+	}
+	many, err := l.home("unselected-many", manyFiles, "session_end")
+	if err != nil {
+		return err
+	}
+	for _, row := range []struct {
+		name  string
+		home  home
+		stdin func(int) []byte
+	}{
+		{"nothing selected: no sensor file", none, l.call.numbered},
+		{"nothing selected: 20 sensor files", few, l.call.numbered},
+		{"nothing selected: 20 sensor files, payload of 1 MB", few, l.call.large},
+		{"nothing selected: 500 sensor files", many, l.call.numbered},
+	} {
+		l.add(program{name: row.name, argv: l.hook(), env: row.home.env(), stdin: row.stdin})
+	}
+	return nil
+}
+
+// handOff adds a hook whose event one async rule selects. Its home's dispatcher
+// runs, and is waited for after each run.
+func (l *lab) handOff(name string, h home, stdin func(int) []byte) {
+	l.open = append(l.open, h)
+	l.add(program{
+		name: name, argv: l.hook(), env: h.env(), stdin: stdin,
+		after: func(ctx context.Context, n int) error {
+			l.want[h.log()] = n + 1
+			return h.await(ctx, n+1)
+		},
+	})
+}
+
+// handOffs adds the hand-offs with 20 sensor files.
+func (l *lab) handOffs(ctx context.Context) error {
+	var err error
+	if l.selected, err = l.home("selected", sensorFiles, "tool_call"); err != nil {
+		return err
+	}
+	l.handOff("hand-off: 20 sensor files", l.selected, l.call.numbered)
+	large, err := l.home("large", sensorFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	l.handOff("hand-off: payload of 1 MB", large, l.call.large)
+	cold, err := l.home("cold", sensorFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	of := func(n int) string { return fmt.Sprintf("5f0c1e52-8d7a-4a58-9a51-%012d", n) }
+	l.add(program{
+		name: "hand-off: starting the dispatcher", argv: l.hook(), env: cold.env(),
+		stdin: func(n int) []byte { return l.call.in(of(n), n) },
+		after: func(ctx context.Context, n int) error {
+			l.want[cold.log()] = n + 1
+			return errors.Join(cold.await(ctx, n+1), l.end(ctx, cold, of(n)))
+		},
+	})
+	return nil
+}
+
+// atScale adds the hand-offs beside much of everything.
+func (l *lab) atScale(ctx context.Context, spooled int) error {
+	if err := l.hold(spooled); err != nil {
+		return err
+	}
+	past, err := l.home("past", sensorFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	for i := range pastSessions {
+		if err := fillSpool(past.dirs.Session(fmt.Sprintf("past-%04d", i)), 1, 0); err != nil {
+			return err
 		}
-		found = append(found, program{
-			name:  "python3 script that appends the payload to a file",
-			argv:  []string{strings.TrimSpace(string(out)), script, filepath.Join(dir, "python.jsonl")},
-			env:   h.env(),
-			stdin: toolCall,
+	}
+	l.handOff("hand-off: 1,000 past sessions", past, l.call.numbered)
+	long, err := l.home("long", sensorFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	transcript := filepath.Join(l.dir, "transcript.jsonl")
+	if err := writeTranscript(transcript, transcriptBytes); err != nil {
+		return err
+	}
+	l.handOff("hand-off: transcript of 200 MB", long, l.call.naming(transcript))
+	many, err := l.home("many", manyFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	l.handOff("hand-off: 500 sensor files", many, l.call.numbered)
+	return ctx.Err()
+}
+
+// hold adds the hand-off into a spool of n records that nobody works off: this
+// process holds the dispatcher's lock, and listens at its bell.
+func (l *lab) hold(n int) error {
+	h, err := l.home("spooled", sensorFiles, "tool_call")
+	if err != nil {
+		return err
+	}
+	dir := h.dirs.Session(session)
+	if err := fillSpool(dir, n, 0); err != nil {
+		return err
+	}
+	lock, err := launch.TryLock(dir)
+	if err != nil {
+		return err
+	}
+	bell, err := launch.Listen(dir)
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	appended := 0
+	l.add(program{
+		name: fmt.Sprintf("hand-off: spool of %s records", thousands(n)), argv: l.hook(), env: h.env(), stdin: l.call.numbered,
+		after: func(_ context.Context, n int) error {
+			appended = n + 1
+			return nil
+		},
+	})
+	l.held = func() (int, error) {
+		defer lock.Close()
+		defer bell.Close()
+		if appended == 0 {
+			return 0, nil
+		}
+		return appended, checkSpool(dir, n+appended)
+	}
+	return nil
+}
+
+// checkSpool fails unless the spool holds the records 1 to want, each once.
+func checkSpool(dir string, want int) error {
+	r := spool.NewReader(dir, spool.Position{})
+	defer r.Close()
+	for seq := 1; seq <= want; seq++ {
+		fr, err := r.Next()
+		if err != nil {
+			return fmt.Errorf("record %d of %d in %s: %w", seq, want, dir, err)
+		}
+		if fr.Seq != uint64(seq) {
+			return fmt.Errorf("record %d of %d in %s has the number %d", seq, want, dir, fr.Seq)
+		}
+	}
+	return nil
+}
+
+// writeTranscript writes a transcript of that size: lines of a kilobyte.
+func writeTranscript(path string, size int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	line := []byte(`{"type":"progress","uuid":"0","timestamp":"2026-11-30T21:01:18.749Z","text":"` + strings.Repeat("words ", 160) + "\"}\n")
+	for n := 0; n < size; n += len(line) {
+		if _, err := w.Write(line); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(w.Flush(), f.Close())
+}
+
+// end ends a session, and waits until its dispatcher has delivered everything
+// and is gone.
+func (l *lab) end(ctx context.Context, h home, session string) error {
+	end := program{argv: l.hook(), env: h.env(), stdin: func(int) []byte { return sessionEnd(session) }}
+	if _, err := end.time(0); err != nil {
+		return fmt.Errorf("ending a session: %w", err)
+	}
+	return h.waitIdle(ctx, session)
+}
+
+// close ends what runs, and returns how many selected events are where they
+// belong. It fails when one is missing: the timings of a hook that loses records
+// mean nothing.
+func (l *lab) close(ctx context.Context) (int, error) {
+	var errs []error
+	for _, h := range l.open {
+		if _, err := os.Stat(h.dirs.Session(session)); errors.Is(err, fs.ErrNotExist) {
+			continue // no hook ran in it
+		}
+		errs = append(errs, l.end(ctx, h, session))
+	}
+	total := 0
+	for log, want := range l.want {
+		got, err := (&tail{path: log}).count()
+		if err == nil && got != want {
+			err = fmt.Errorf("%s has %d records, not %d: the timings of a hook that loses records mean nothing", log, got, want)
+		}
+		errs = append(errs, err)
+		total += got
+	}
+	if l.held != nil {
+		n, err := l.held()
+		errs = append(errs, err)
+		total += n
+	}
+	return total, errors.Join(errs...)
+}
+
+// scripts adds the hooks that people write: append the payload to a file. Those
+// whose interpreter is not installed are left out.
+func (l *lab) scripts(ctx context.Context, h home) error {
+	for _, s := range []struct {
+		name, command, file, source string
+		// path makes the interpreter print its own path: a version manager's wrapper
+		// would be timed too.
+		path []string
+	}{
+		{
+			"Python, appends the payload to a file", "python3", "append.py",
+			"import sys\nwith open(sys.argv[1], \"ab\") as log:\n    log.write(sys.stdin.buffer.read() + b\"\\n\")\n",
+			[]string{"-c", "import sys; print(sys.executable)"},
+		},
+		{
+			"Node, appends the payload to a file", "node", "append.js",
+			"const fs = require(\"fs\");\nfs.appendFileSync(process.argv[2], fs.readFileSync(0) + \"\\n\");\n",
+			[]string{"-p", "process.execPath"},
+		},
+	} {
+		command, err := exec.LookPath(s.command)
+		if err != nil {
+			l.notes = append(l.notes, "There is no "+s.command+" here: its hook is left out.")
+			continue
+		}
+		out, err := exec.CommandContext(ctx, command, s.path...).Output()
+		if err != nil {
+			return fmt.Errorf("asking %s for its path: %w", command, err)
+		}
+		script := filepath.Join(l.dir, s.file)
+		if err := os.WriteFile(script, []byte(s.source), 0o600); err != nil {
+			return err
+		}
+		l.add(program{
+			name: s.name, argv: []string{strings.TrimSpace(string(out)), script, script + ".jsonl"},
+			env: h.env(), stdin: l.call.numbered,
 		})
 	}
-	if _, err := exec.LookPath("jq"); err == nil {
-		found = append(found, program{
-			name:  "`sh -c 'jq -c . >> FILE'`",
-			argv:  []string{"/bin/sh", "-c", `jq -c . >> "$0"`, filepath.Join(dir, "jq.jsonl")},
-			env:   h.env(),
-			stdin: toolCall,
-		})
+	if _, err := exec.LookPath("jq"); err != nil {
+		l.notes = append(l.notes, "There is no jq here: its hook is left out.")
+		return nil
 	}
-	return found, nil
+	l.add(program{
+		name: "`sh -c 'jq -c . >> FILE'`", argv: []string{"/bin/sh", "-c", `jq -c . >> "$0"`, filepath.Join(l.dir, "jq.jsonl")},
+		env: h.env(), stdin: l.call.numbered,
+	})
+	return nil
+}
+
+// buildC builds the C program, static where the system has static libraries.
+func (l *lab) buildC(ctx context.Context) (string, error) {
+	compiler, err := exec.LookPath("gcc")
+	if err != nil {
+		return "", errors.New("there is no gcc here")
+	}
+	source, binary := filepath.Join(l.dir, "line.c"), filepath.Join(l.dir, "line")
+	if err := os.WriteFile(source, []byte(cSource), 0o600); err != nil {
+		return "", err
+	}
+	if err := exec.CommandContext(ctx, compiler, "-O2", "-static", "-o", binary, source).Run(); err != nil {
+		return "", errors.New("gcc cannot link statically here")
+	}
+	return binary, nil
 }
 
 // buildGo builds a one-file program as the product is built.
@@ -150,101 +392,11 @@ func buildGo(ctx context.Context, dir, name, source string) (string, error) {
 	return binary, nil
 }
 
-// home is a user's home with sensor files in it.
-type home struct {
-	root string
-	dirs dirs.Dirs
-}
-
-// newHome makes a home with n sensor files below root. The first one's rule
-// selects section, the others session_end.
-func newHome(root string, n int, section string) (home, error) {
-	h := home{root: root}
-	d, err := dirs.From(func(name string) string {
-		if name == "HOME" {
-			return root
-		}
-		return ""
-	})
-	if err != nil {
-		return home{}, err
+// thousands spells a number with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
 	}
-	h.dirs = d
-	for _, dir := range []string{d.Sensors(), h.project()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return home{}, err
-		}
-	}
-	for i := range n {
-		log := h.log()
-		if i > 0 {
-			section = "session_end"
-			log = filepath.Join(root, fmt.Sprintf("other-%02d.jsonl", i))
-		}
-		name := fmt.Sprintf("bench-%02d", i)
-		text := fmt.Sprintf(`spec: 1
-kind: ways
-name: %s
-description: One of the sensor files of a benchmark.
-enabled: true
-rules:
-  - name: log
-    enabled: true
-    sections: [%s]
-    dispatch:
-      file: {path: %q, format: jsonl}
-    mode: async
-`, name, section, log)
-		if err := os.WriteFile(filepath.Join(d.Sensors(), name+".yaml"), []byte(text), 0o600); err != nil {
-			return home{}, err
-		}
-	}
-	return h, nil
-}
-
-func (h home) project() string { return filepath.Join(h.root, "project") }
-
-// log is the file of the rule that selects.
-func (h home) log() string { return filepath.Join(h.root, "selected.jsonl") }
-
-func (h home) env() []string {
-	return []string{"HOME=" + h.root, "PATH=" + os.Getenv("PATH"), "CLAUDE_PROJECT_DIR=" + h.project()}
-}
-
-// waitIdle returns once no dispatcher runs for the session.
-func (h home) waitIdle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		lock, err := launch.TryLock(h.dirs.Session(session))
-		if err == nil {
-			return lock.Close()
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return errors.New("no hook made a spool: the index was not compiled, or selects nothing (ways sensors compile says why)")
-		}
-		if !errors.Is(err, launch.ErrRunning) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the dispatcher still runs %s after the session's end", drainTime)
-		case <-tick.C:
-		}
-	}
-}
-
-// toolCall is the payload of one Bash call, as the client writes it.
-func toolCall(n int) []byte {
-	return fmt.Appendf(nil, `{"session_id":%q,"transcript_path":"/nonexistent/transcript.jsonl","cwd":"/nonexistent",`+
-		`"prompt_id":"8f4a5f0e-6a3c-4f0e-9a4e-0f7f6f1f2a11","permission_mode":"default","effort":{"level":"high"},`+
-		`"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"go test ./... 2>&1 | tail -40","description":"Run the tests"},`+
-		`"tool_use_id":"toolu_%020d"}`, session, n)
-}
-
-func sessionEnd(int) []byte {
-	return fmt.Appendf(nil, `{"session_id":%q,"transcript_path":"/nonexistent/transcript.jsonl","cwd":"/nonexistent",`+
-		`"hook_event_name":"SessionEnd","reason":"other"}`, session)
+	return s
 }

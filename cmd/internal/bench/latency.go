@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 )
 
 const (
 	// lookEvery is how often the log is looked at for a line.
 	lookEvery = 50 * time.Microsecond
-	// lineTime bounds the wait for one.
-	lineTime = 10 * time.Second
 	// lineRuns is added to the number of a run, so that no event is the same as one
 	// that was timed before.
 	lineRuns = 1_000_000_000
@@ -25,32 +21,36 @@ const (
 // that was there first.
 func (l *lab) arrivals(ctx context.Context, runs int) (fromStart, fromEnd timing, err error) {
 	fromStart.name, fromEnd.name = "from the hook's start to the line", "from the hook's end to the line"
-	hook := program{argv: []string{l.ways, "hook", "sensors"}, env: l.selected.env(), stdin: toolCall}
+	log := l.selected.log()
+	hook := program{argv: l.hook(), env: l.selected.env(), stdin: l.call.numbered}
+	info, err := os.Stat(log)
+	if err != nil {
+		return fromStart, fromEnd, err
+	}
+	size := info.Size()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	size, err := l.settled(ctx)
-	for n := 0; n < runs && err == nil; n++ {
+	for n := range runs {
 		start := time.Now()
-		var took time.Duration
-		if took, err = hook.time(lineRuns + n); err != nil {
-			break
+		took, err := hook.time(lineRuns + n)
+		if err != nil {
+			return fromStart, fromEnd, err
 		}
 		end := start.Add(took)
-		for {
-			var info os.FileInfo
-			if info, err = os.Stat(l.selected.log()); err != nil {
-				break
+		for arrived := false; !arrived; {
+			info, err := os.Stat(log)
+			if err != nil {
+				return fromStart, fromEnd, err
 			}
 			now := time.Now()
-			if info.Size() > size {
+			if arrived = info.Size() > size; arrived {
 				size = info.Size()
 				fromStart.runs = append(fromStart.runs, now.Sub(start))
 				fromEnd.runs = append(fromEnd.runs, max(now.Sub(end), 0))
-				break
+				continue
 			}
 			if now.Sub(end) > lineTime {
-				err = fmt.Errorf("event %d: no line in the log for %s", n, lineTime)
-				break
+				return fromStart, fromEnd, fmt.Errorf("event %d: no line in the log for %s", n, lineTime)
 			}
 			select {
 			case <-ctx.Done():
@@ -59,38 +59,6 @@ func (l *lab) arrivals(ctx context.Context, runs int) (fromStart, fromEnd timing
 			}
 		}
 	}
-	return fromStart, fromEnd, err
-}
-
-// settled waits until the log stops growing, and returns its size.
-func (l *lab) settled(ctx context.Context) (int64, error) {
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	last := int64(-1)
-	for {
-		info, err := os.Stat(l.selected.log())
-		switch {
-		case err != nil && !errors.Is(err, os.ErrNotExist):
-			return 0, err
-		case err == nil && info.Size() == last:
-			return last, nil
-		case err == nil:
-			last = info.Size()
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
-// arrivalTable renders arrivals as Markdown.
-func arrivalTable(timings ...timing) string {
-	var b strings.Builder
-	b.WriteString("| one async rule at a file | median, ms | p99, ms |\n| --- | ---: | ---: |\n")
-	for _, t := range timings {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f |\n", t.name, milliseconds(t.percentile(0.5)), milliseconds(t.percentile(0.99)))
-	}
-	return b.String()
+	l.want[log] += runs
+	return fromStart, fromEnd, nil
 }

@@ -1,11 +1,13 @@
 // Command bench times what a hook costs the session: `ways hook sensors` in the
-// cases that matter, beside bare Go programs, which nothing written in Go can
-// beat, and beside the hooks that people write as scripts. It prints the table
-// of docs/benchmarks.md. Behind it comes how soon a selected event's line is in
-// the rule's log.
+// cases that matter, beside bare programs, which nothing written in their language
+// can beat, and beside the hooks that people write as scripts. It prints the
+// tables of docs/benchmarks.md.
 //
-// Every program runs once a round, so that whatever else the machine does falls
-// on all of them. Nothing outside a temporary directory is touched.
+//	bench hook  the product of --bin
+//
+// Every program runs once a round, in an order that is drawn anew, so that whatever
+// else the machine does falls on all of them. Nothing outside a temporary directory
+// is touched.
 package main
 
 import (
@@ -30,49 +32,53 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	bin := flags.String("bin", "bin", "directory with the built ways and waysctl")
-	runs := flags.Int("runs", 200, "timed runs of each program")
-	warmup := flags.Int("warmup", 20, "runs of each program before those")
+	if len(args) == 0 {
+		return errors.New("say what to time: hook")
+	}
+	switch args[0] {
+	case "hook":
+		return runHook(ctx, args[1:])
+	}
+	return fmt.Errorf("%q is nothing to time: hook", args[0])
+}
+
+// counts are the flags that both verbs have.
+type counts struct{ runs, warmup int }
+
+func (c *counts) add(flags *pflag.FlagSet, runs, warmup int) {
+	flags.IntVar(&c.runs, "runs", runs, "timed runs of each program")
+	flags.IntVar(&c.warmup, "warmup", warmup, "runs of each program before those")
+}
+
+// parse reads the flags; done says that help was asked for, and given.
+func parse(flags *pflag.FlagSet, args []string, c counts) (done bool, err error) {
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		return nil
+		return true, nil
 	case err != nil:
-		return err
-	case *runs < 1 || *warmup < 1:
-		return errors.New("--runs and --warmup must be at least 1")
+		return false, err
+	case flags.NArg() > 0:
+		return false, fmt.Errorf("%q is one argument too many", flags.Arg(0))
 	}
-	binaries, err := filepath.Abs(*bin)
-	if err != nil {
-		return err
+	for _, name := range []string{"runs", "warmup"} {
+		if n, err := flags.GetInt(name); err != nil || n < 1 {
+			return false, fmt.Errorf("--%s must be at least 1", name)
+		}
 	}
+	return false, nil
+}
+
+// inTemp calls do with a temporary directory and removes it afterwards.
+func inTemp(do func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp("", "ways-bench-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-
-	l, err := newLab(ctx, dir, binaries)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// The real path: a hook's project is compared as it is spelled.
+	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	timings, measureErr := measure(ctx, l.programs, *warmup, *runs)
-	var fromStart, fromEnd timing
-	if measureErr == nil {
-		fromStart, fromEnd, measureErr = l.arrivals(ctx, *runs)
-	}
-	// The dispatcher is ended whatever happened: it works below dir.
-	delivered, err := l.close(context.WithoutCancel(ctx))
-	if err := errors.Join(measureErr, err); err != nil {
-		return err
-	}
-	if want := *warmup + 2**runs; delivered != want {
-		return fmt.Errorf("the log of the selected events has %d records, not %d: the timings of a hook that loses records mean nothing", delivered, want)
-	}
-	fmt.Print(table(timings))
-	fmt.Println()
-	fmt.Print(arrivalTable(fromStart, fromEnd))
-	fmt.Printf("\n%d runs each, the programs interleaved, after %d to warm up. %s. All %d selected events are in the rule's log.\n",
-		*runs, *warmup, machine(), delivered)
-	return nil
+	return do(real)
 }
