@@ -19,6 +19,9 @@ const updateFlag = "update"
 // roundsFlag sets how many rounds the crash harness plays.
 const roundsFlag = "rounds"
 
+// backlogFlag sets how many megabytes are drained at once.
+const backlogFlag = "backlog"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMCPServer) != "" {
 		if err := mcpserver.Serve(os.Stdin, os.Stdout); err != nil {
@@ -35,8 +38,12 @@ func TestMain(m *testing.M) {
 	}
 	flag.Bool(updateFlag, false, "write the golden files anew")
 	flag.Int(roundsFlag, 2000, "rounds of the crash harness")
+	flag.Int(backlogFlag, 256, "megabytes of the backlog that is drained")
 	os.Exit(runTests(m))
 }
+
+// intFlag is the value of one of the flags above.
+func intFlag(name string) int { return flag.Lookup(name).Value.(flag.Getter).Get().(int) }
 
 // runTests gives the binaries one directory for the whole process.
 func runTests(m *testing.M) int {

@@ -1,12 +1,9 @@
-//go:build soak
-
 package e2e
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,10 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// fileExactlyOnce: a file target writes each record once, whatever is killed.
-const fileExactlyOnce = true
+	"ways/hooks/chain"
+)
 
 // roundSites is how many installations are tortured at once.
 const roundSites = 10
@@ -72,9 +68,12 @@ type tortured struct {
 	numbers  map[string]map[int]string // by session and number, the call
 	next     int
 	deaths   int
+	chained  bool
+	head     chain.Head // of the last line read
 }
 
-func newTortured(t *testing.T, b binaries) *tortured {
+// newTortured installs the product; with chained, the log is a chain.
+func newTortured(t *testing.T, b binaries, chained bool) *tortured {
 	t.Helper()
 	to := &inbound{bodies: map[string]string{}, calls: map[string]int{}}
 	server := httptest.NewServer(to)
@@ -85,9 +84,9 @@ func newTortured(t *testing.T, b binaries) *tortured {
 			t.Fatal(err)
 		}
 	}
-	s.sensor(t, "all", "[tool_call]", "file: {path: "+s.log+", format: jsonl}", "delivery: at_least_once")
+	s.sensor(t, "all", "[tool_call]", "file: {path: "+s.log+", format: jsonl}", "delivery: at_least_once", fmt.Sprint("chain: ", chained))
 	s.sensor(t, "hook", "[tool_call]", "http: {url: \""+server.URL+"\"}", "delivery: at_least_once")
-	w := &tortured{site: s, t: t, to: to, accepted: map[string]bool{}, lines: map[string]int{}, numbers: map[string]map[int]string{"one": {}, "two": {}}}
+	w := &tortured{site: s, t: t, to: to, accepted: map[string]bool{}, lines: map[string]int{}, numbers: map[string]map[int]string{"one": {}, "two": {}}, chained: chained}
 	w.fire(t, call("one", "first", 10)) // compiles the index
 	w.accepted["first"] = true
 	return w
@@ -161,14 +160,15 @@ func (w *tortured) round() {
 	w.check()
 }
 
-// settle fires undisturbed hooks until all that was accepted has arrived.
+// settle fires undisturbed hooks until all that was accepted has arrived. Each try
+// waits longer than the one before: its own two records have to arrive too.
 func (w *tortured) settle() {
 	limit := time.After(exitLimit)
-	for {
+	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		for _, session := range []string{"one", "two"} {
 			w.shot(session, "", 0)
 		}
-		pause := time.After(100 * time.Millisecond)
+		pause := time.After(wait)
 		tick := time.NewTicker(2 * time.Millisecond)
 		for waiting := true; waiting; {
 			select {
@@ -230,12 +230,19 @@ func (w *tortured) read() {
 		if err := json.Unmarshal(line, &r); err != nil {
 			w.t.Fatalf("a line of the log: %v: %.300q", err, line)
 		}
+		if w.chained {
+			link, ok := chain.Parse(bytes.TrimSuffix(line, []byte("\n")))
+			if !ok || !link.Follows(w.head) {
+				w.t.Errorf("%s breaks the chain behind number %d: %.300q", r.Data.ID, w.head.N, line)
+			}
+			w.head = link.Head()
+		}
 		w.lines[r.Data.ID]++
 		if was, ok := w.numbers[r.Session][r.Seq]; ok && was != r.Data.ID {
 			w.t.Errorf("number %d of %s is %s and %s", r.Seq, r.Session, was, r.Data.ID)
 		}
 		w.numbers[r.Session][r.Seq] = r.Data.ID
-		if w.lines[r.Data.ID] > 1 && fileExactlyOnce {
+		if w.lines[r.Data.ID] > 1 {
 			w.t.Errorf("%s is in the log %d times", r.Data.ID, w.lines[r.Data.ID])
 		}
 		if r.RuleSeq != r.Seq { // the rule takes every record
@@ -260,14 +267,27 @@ func (w *tortured) check() {
 	}
 }
 
+// verify has the product check the chain, once nobody appends any more.
+func (w *tortured) verify() {
+	for _, session := range []string{"one", "two"} {
+		w.waitGone(w.t, session)
+	}
+	said := string(w.run(w.t, "sensors", "verify", "all/log"))
+	want := fmt.Sprintf("%s: ok\n  records read: %d, numbers 1 to %[2]d\n", w.log, w.head.N)
+	if !strings.HasPrefix(said, want) {
+		w.t.Errorf("verify says\n%s\nwant\n%s", said, want)
+	}
+}
+
 // TestRounds is the crash harness: in each round a hook or a dispatcher is killed
 // at a random instant, or dies at a random place around an operation on a file,
-// while others work. After each, what was accepted has arrived at a log and at a
-// server, whole, numbered without a hole and under ids that do not change.
+// while others work. After each, what was accepted has arrived at a log, once, and
+// at a server, whole, numbered without a hole and under ids that do not change. The
+// log of every second site is a chain, and no line breaks it.
 //
 //	go test -run TestRounds ./cmd/e2e -rounds 20000
 func TestRounds(t *testing.T) {
-	rounds := flag.Lookup(roundsFlag).Value.(flag.Getter).Get().(int)
+	rounds := intFlag(roundsFlag)
 	b := buildDoomed(t)
 	var mu sync.Mutex
 	deaths, records, twice := 0, 0, 0
@@ -277,12 +297,15 @@ func TestRounds(t *testing.T) {
 	for i := range roundSites {
 		sites.Go(func() {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				w := newTortured(t, b)
+				w := newTortured(t, b, i%2 == 0)
 				for range rounds / roundSites {
 					w.round()
 					if t.Failed() {
 						return
 					}
+				}
+				if w.chained {
+					w.verify()
 				}
 				mu.Lock()
 				defer mu.Unlock()
