@@ -40,6 +40,17 @@ type Target interface {
 	Close() error
 }
 
+// Batch is a Target that takes several records at once for less than it takes them
+// one by one.
+type Batch interface {
+	Target
+	// DeliverAll delivers ds, which is not empty: records of one session and rule,
+	// Seq rising, none Unordered. It returns how many of them, from the first on, were
+	// accepted. The error is nil when all were, else it says of the one behind those
+	// what Deliver's would.
+	DeliverAll(ctx context.Context, ds []Dispatch) (accepted int, err error)
+}
+
 // Kind says what a failed dispatch means for the record.
 type Kind string
 

@@ -335,8 +335,8 @@ func (v *verifier) begin(at place, l chain.Link) bool {
 func (v *verifier) torn(at place, body []byte, l chain.Link) bool {
 	k := v.in.Known
 	if k != nil && k.Open && at.offset+int64(len(body)) < k.End && at.offset >= k.Begin &&
-		(k.Head == v.head || !v.began && k.Head.N == 0) {
-		v.add(Recoverable, Unfinished, at, k.Next.N, "a writer was killed inside this line; the next record moves it aside")
+		(k.Head == v.head || v.began && k.Head.N < v.head.N && v.head.N < k.Next.N || !v.began && k.Head.N == 0) {
+		v.add(Recoverable, Unfinished, at, v.head.N+1, "a writer was killed inside this line; the next record moves it aside")
 		return true
 	}
 	if l.Follows(v.head) {
@@ -522,6 +522,9 @@ func (v *verifier) ends() {
 	case n == k.Head.N && k.Open && !v.unfinished():
 		v.add(Recoverable, Unfinished, at, k.Next.N, "a writer was killed before it wrote record %d", k.Next.N)
 	case n == k.Head.N:
+	case k.Open && n < k.Next.N && v.unfinished():
+	case k.Open && n < k.Next.N:
+		v.add(Recoverable, Unfinished, at, n+1, "a writer was killed before it wrote record %d", n+1)
 	case k.Open && v.head == k.Next:
 		v.add(Recoverable, Unfinished, at, n, "record %d is whole, and its writer was killed before it could say so", n)
 	default:

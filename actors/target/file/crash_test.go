@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"ways/actors/target"
 	"ways/actors/target/audit"
 	"ways/actors/target/checkpoint"
 	"ways/actors/target/file"
@@ -32,6 +33,8 @@ type house struct {
 	every    uint64
 	// rash: closing makes no checkpoint.
 	rash bool
+	// together is how many records are delivered at once; 0 for one.
+	together int
 	// sessions have the last record that was delivered; accepted are all.
 	last     map[string]int
 	accepted map[string]bool
@@ -89,13 +92,24 @@ func (h *house) run(session string, to *file.Target, again, count int) (died boo
 			died = true
 		}
 	}()
-	for n := max(1, h.last[session]+1-again); count > 0; count-- {
-		if err := to.Deliver(context.Background(), file.Record(session, n)); err != nil {
+	for n := max(1, h.last[session]+1-again); count > 0; {
+		var ds []target.Dispatch
+		for range min(count, max(1, h.together)) {
+			ds = append(ds, file.Record(session, n+len(ds)))
+		}
+		accepted, err := to.DeliverAll(context.Background(), ds)
+		if (err == nil) != (accepted == len(ds)) {
+			h.t.Fatalf("%d of %d records were accepted, with the error %v", accepted, len(ds), err)
+		}
+		for range accepted {
+			h.accepted[fmt.Sprintf("%s:%d", session, n)] = true
+			h.last[session] = max(h.last[session], n)
+			n++
+		}
+		if err != nil {
 			return false, errors.Join(err, to.Close())
 		}
-		h.accepted[fmt.Sprintf("%s:%d", session, n)] = true
-		h.last[session] = max(h.last[session], n)
-		n++
+		count -= accepted
 	}
 	return false, to.Close()
 }
@@ -202,18 +216,26 @@ func TestEveryCallGoesWrong(t *testing.T) {
 	build := street(t)
 	tried := map[int]int{}
 	for _, before := range []int{0, 3} {
-		for how := range file.Ways {
+		for way := range 2 * file.Ways {
+			how, together := way%file.Ways, 1
+			if way >= file.Ways {
+				together = 20 // one append, and a second one of what that had no room for
+			}
 			for at := 1; at < calls; at++ {
-				what := fmt.Sprintf("%d records before, call %d, way %d", before, at, how)
+				what := fmt.Sprintf("%d records before, %d at once, call %d, way %d", before, together, at, how)
 				h := build()
 				h.sync, h.every = at%2 == 0, 2
+				if together > 1 {
+					h.every = 18
+				}
+				h.together = together
 				if before > 0 {
 					to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
 					_, err := h.run("a", to, 0, before)
 					must(t, err)
 				}
 				to, disk := file.NewFaulty(h.config(), h.options(), at, how)
-				died, err := h.run("b", to, 0, 1)
+				died, err := h.run("b", to, 0, together)
 				if disk.Calls > calls {
 					t.Fatalf("%s: %d calls to the disk: it spins", what, disk.Calls)
 				}
@@ -230,7 +252,7 @@ func TestEveryCallGoesWrong(t *testing.T) {
 				h.check(what, false)
 				for _, session := range []string{"c", "b", "a"} {
 					to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
-					_, err := h.run(session, to, 1, 2)
+					_, err := h.run(session, to, 1, together+1)
 					must(t, err)
 					h.check(what+", then "+session, true)
 				}
@@ -268,8 +290,12 @@ func TestTwoThousandDeaths(t *testing.T) {
 		for died := 0; died < perHouse; {
 			session := fmt.Sprint("session", random.IntN(4))
 			h.rash = random.IntN(8) > 0
+			count := 1 + random.IntN(4)
+			if h.together = 1 + random.IntN(2)*random.IntN(20); h.together > 1 {
+				count += random.IntN(40)
+			}
 			to, _ := file.NewFaulty(h.config(), h.options(), 1+random.IntN(40), random.IntN(file.Ways))
-			dead, err := h.run(session, to, random.IntN(3), 1+random.IntN(4))
+			dead, err := h.run(session, to, random.IntN(3), count)
 			if err != nil && !strings.Contains(err.Error(), h.log) {
 				t.Errorf("the error does not name the file: %v", err)
 			}
@@ -291,7 +317,7 @@ func TestTwoThousandDeaths(t *testing.T) {
 		}
 		for n := range 4 {
 			to, _ := file.NewFaulty(h.config(), h.options(), 0, 0)
-			_, err := h.run(fmt.Sprint("session", n), to, 2, 3)
+			_, err := h.run(fmt.Sprint("session", n), to, 2, 3+n*h.together)
 			must(t, err)
 		}
 		h.check("at the end", true)

@@ -9,6 +9,10 @@
 //
 // What holds for the log:
 //
+//   - Records that wait for the log together are appended together, up to sixteen
+//     at once: what an append costs, a flush above all, they share. Each is a line,
+//     and each is settled by itself: the intent has the lengths and checksums of all,
+//     and those that a killed writer had written whole stay.
 //   - Records are never interleaved, and each begins at the start of a line, also
 //     behind a foreign last line that nobody ended.
 //   - An append is an intent in the journal, the write, and a mark in the journal
@@ -56,6 +60,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +80,9 @@ const DefaultTemplate = "{ts} {agent_type} {section}: {data.prompt|data.text|dat
 const (
 	// keepEntry is the largest buffer that is kept for the next record, in bytes.
 	keepEntry = 1 << 20
+	// mostTogether is how many bytes of records one append takes before it takes no
+	// more.
+	mostTogether = 256 << 10
 	// closeWait is how long Close waits for the lock.
 	closeWait = 2 * time.Second
 )
@@ -139,7 +147,7 @@ type Target struct {
 	postponed uint64
 }
 
-var _ target.Target = (*Target)(nil)
+var _ target.Batch = (*Target)(nil)
 
 // New returns the target of a file rule. It touches no file; an error means a
 // format or template that no sensor file may hold.
@@ -189,40 +197,64 @@ func (t *Target) Close() error {
 // hard_linked, not_directory, permission, name_too_long, not_chainable (refused);
 // disk_full, file_too_large, read_only, io, cancelled (failed); lock (timed out).
 func (t *Target) Deliver(ctx context.Context, d target.Dispatch) error {
+	_, err := t.DeliverAll(ctx, []target.Dispatch{d})
+	return err
+}
+
+// DeliverAll implements target.Batch: up to sixteen records cost one append and,
+// with Options.Sync, one flush. Of an append that fails none is accepted.
+func (t *Target) DeliverAll(ctx context.Context, ds []target.Dispatch) (accepted int, err error) {
 	if t.place == "" {
 		if err := t.resolve(true); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := t.journal.lock(ctx, t.place); err != nil {
-		return t.failure(ctx, "the journal of "+t.cfg.Path, err)
+		return 0, t.failure(ctx, "the journal of "+t.cfg.Path, err)
 	}
 	defer t.journal.unlock()
 	if !t.unchanged() {
 		held := t.place
 		if err := t.resolve(true); err != nil {
-			return err
+			return 0, err
 		}
 		if t.place != held {
 			t.journal.unlock()
 			if err := t.journal.lock(ctx, t.place); err != nil {
-				return t.failure(ctx, "the journal of "+t.cfg.Path, err)
+				return 0, t.failure(ctx, "the journal of "+t.cfg.Path, err)
 			}
 		}
 		if err := t.openLog(os.O_CREATE); err != nil {
-			return t.failure(ctx, t.cfg.Path, err)
+			return 0, t.failure(ctx, t.cfg.Path, err)
 		}
 	}
-	if err := t.append(d, d.Body.Bytes()); err != nil {
-		return t.failure(ctx, t.cfg.Path, err)
+	if err := t.prepare(); err != nil {
+		return 0, t.failure(ctx, t.cfg.Path, err)
 	}
-	return nil
+	for accepted < len(ds) {
+		n, err := t.append(ds[accepted:])
+		if err != nil {
+			return accepted, t.failure(ctx, t.cfg.Path, err)
+		}
+		accepted += n
+	}
+	return accepted, nil
 }
 
-// render appends the record's entry to dst, ending in a newline, and returns the
-// chain's head behind it.
-func (t *Target) render(dst, record []byte) ([]byte, chain.Head, error) {
-	head := t.journal.head
+// prepare makes the journal say what the log holds, under the lock.
+func (t *Target) prepare() error {
+	if err := t.journal.load(); err != nil {
+		return inJournal(err)
+	}
+	if err := t.settle(); err != nil {
+		return err
+	}
+	return t.adopt()
+}
+
+// render appends the record's entry to dst, ending in a newline, behind a chain's
+// head, and returns the head behind it.
+func (t *Target) render(dst, record []byte, head chain.Head) ([]byte, chain.Head, error) {
 	switch {
 	case t.cfg.Format == "text":
 		dst = t.template.Append(dst, record, func(dst []byte, v string) []byte {
@@ -275,44 +307,49 @@ func JournalName(path string) string {
 	return hex.EncodeToString(name[:])
 }
 
-// append writes one record under the lock.
-func (t *Target) append(d target.Dispatch, record []byte) error {
+// append writes the first records of ds under the lock, as many as one append can
+// hold, and returns how many; those that are in the log already count.
+func (t *Target) append(ds []target.Dispatch) (int, error) {
 	j := &t.journal
-	if err := j.load(); err != nil {
-		return inJournal(err)
-	}
-	if err := t.settle(); err != nil {
-		return err
-	}
-	if err := t.adopt(); err != nil {
-		return err
-	}
-	mine := intent{
-		open: true, oneLine: t.cfg.Format == "jsonl", synced: t.opts.Sync,
-		known: d.ID != "", unordered: d.Unordered, chained: t.opts.Chain, log: t.logID, begin: t.size,
-	}
-	if mine.known {
-		if t.session != d.Session || t.rule != d.Rule {
-			t.session, t.rule, t.writer = d.Session, d.Rule, keyOf(d.Session, d.Rule)
-		}
-		mine.writer, mine.seq, mine.at = t.writer, d.Seq, timeOf(record)
-		if d.Unordered {
-			mine.id = keyOf(d.ID)
-		}
-		if j.written(d.Unordered, mine.id, mine.writer, mine.seq, mine.at) {
-			return t.sync()
-		}
+	mine := t.intentOf(&ds[0])
+	if n := t.already(ds, &mine); n > 0 {
+		return n, t.sync()
 	}
 	entry := t.entry[:0]
 	if ended, err := t.lineEnded(); err != nil {
-		return err
+		return 0, err
 	} else if !ended {
 		entry = append(entry, '\n')
 	}
 	first := int64(len(entry))
-	entry, head, err := t.render(entry, record)
-	if err != nil {
-		return err
+	head, number := j.head, j.head.N+1
+	n := 0
+	for ; n < len(ds) && (n == 0 || t.fits(&mine, ds[n-1:n+1], len(entry)) && !t.due(head.N)); n++ {
+		record, from := ds[n].Body.Bytes(), len(entry)
+		if n == 0 {
+			from = 0
+		}
+		longer, next, err := t.render(entry, record, head)
+		if err != nil && n > 0 {
+			break // its own failure, not that of those in front of it
+		}
+		if err != nil {
+			return 0, err
+		}
+		entry, head = longer, next
+		if mine.known && n > 0 {
+			mine.seq, mine.at = ds[n].Seq, max(mine.at, timeOf(record))
+		}
+		if len(ds) > 1 {
+			l := part{size: uint32(len(entry) - from), sum: crc32.Checksum(entry[from:], j.table)}
+			if n > 0 {
+				l.step = uint32(ds[n].Seq - ds[n-1].Seq)
+			}
+			mine.lines = append(mine.lines, l)
+		}
+	}
+	if n == 1 {
+		mine.lines = nil
 	}
 	if cap(entry) <= keepEntry {
 		t.entry = entry
@@ -322,7 +359,7 @@ func (t *Target) append(d target.Dispatch, record []byte) error {
 	if mine.chained {
 		mine.hash = head.Hash
 		if j.chainLog != t.logID || t.size == 0 || j.chainFirst == 0 {
-			j.chainLog, j.chainBegin, j.chainFirst = t.logID, t.size+first, head.N
+			j.chainLog, j.chainBegin, j.chainFirst = t.logID, t.size+first, number
 		}
 	}
 
@@ -330,26 +367,74 @@ func (t *Target) append(d target.Dispatch, record []byte) error {
 	j.intent = mine
 	if err := j.store(); err != nil {
 		j.intent = before
-		return inJournal(err)
+		return 0, inJournal(err)
 	}
 	if n, err := t.disk.append(t.log, entry); err != nil {
 		t.undo(mine.begin, mine.begin+int64(n))
-		return err
+		return 0, err
 	}
 	if err := t.sync(); err != nil {
 		// A second fsync may succeed though the first lost the bytes, so they
 		// have to be written again.
 		t.undo(mine.begin, mine.end())
-		return err
+		return 0, err
 	}
 	j.settle(true)
 	t.size = mine.end()
-	if every := t.opts.Checkpoints.Every; every > 0 && t.opts.Chain && j.head.N >= j.checkpointed+every && j.head.N >= t.postponed {
-		if t.checkpoint() != nil {
-			t.postponed = j.head.N + every
+	if t.due(j.head.N) && t.checkpoint() != nil {
+		t.postponed = j.head.N + t.opts.Checkpoints.Every
+	}
+	return n, nil
+}
+
+// intentOf is the intent of an append that begins with d, without its bytes.
+func (t *Target) intentOf(d *target.Dispatch) intent {
+	mine := intent{
+		open: true, oneLine: t.cfg.Format == "jsonl", synced: t.opts.Sync,
+		known: d.ID != "", unordered: d.Unordered, chained: t.opts.Chain, log: t.logID, begin: t.size,
+	}
+	if !mine.known {
+		return mine
+	}
+	if t.session != d.Session || t.rule != d.Rule {
+		t.session, t.rule, t.writer = d.Session, d.Rule, keyOf(d.Session, d.Rule)
+	}
+	mine.writer, mine.seq, mine.at = t.writer, d.Seq, timeOf(d.Body.Bytes())
+	if d.Unordered {
+		mine.id = keyOf(d.ID)
+	}
+	return mine
+}
+
+// already is how many of ds, from the first on, were written before; mine is the
+// first one's intent.
+func (t *Target) already(ds []target.Dispatch, mine *intent) int {
+	n := 0
+	for ; n < len(ds); n++ {
+		i := *mine
+		if n > 0 {
+			i = t.intentOf(&ds[n])
+		}
+		if !i.known || !t.journal.written(i.unordered, i.id, i.writer, i.seq, i.at) {
+			break
 		}
 	}
-	return nil
+	return n
+}
+
+// fits reports whether the second of two records can be in one append with the
+// first, which already is in mine, of size bytes. The entries of the text format have
+// lines of their own, so that after a kill nobody could say where one ends.
+func (t *Target) fits(mine *intent, two []target.Dispatch, size int) bool {
+	a, b := &two[0], &two[1]
+	return mine.oneLine && mine.known && !mine.unordered && len(mine.lines) < maxLines && size < mostTogether &&
+		b.ID != "" && !b.Unordered && b.Session == a.Session && b.Rule == a.Rule && b.Seq > a.Seq && b.Seq-a.Seq <= math.MaxUint32
+}
+
+// due reports whether a checkpoint is to be made when the chain is that long.
+func (t *Target) due(n uint64) bool {
+	every := t.opts.Checkpoints.Every
+	return every > 0 && t.opts.Chain && n >= t.journal.checkpointed+every && n >= t.postponed
 }
 
 // lineEnded reports whether the log ends with a whole line.

@@ -19,8 +19,8 @@ type Known struct {
 	// Head is the chain's, as far as it is known to be written.
 	Head chain.Head
 	// Open: an append was under way when its writer was killed, and nobody has
-	// appended since. Next would be the head, and the entry is [Begin, End) of
-	// the log.
+	// appended since. Next would be the head, and the entry, one record or several,
+	// is [Begin, End) of the log.
 	Open       bool
 	Next       chain.Head
 	Begin, End int64
@@ -72,7 +72,7 @@ func Inspect(ctx context.Context, stateDir, path string) (Known, error) {
 		First: j.chainFirst, Offset: j.chainBegin, AdoptedFrom: j.adoptedFrom, AdoptedTo: j.adoptedTo, Size: -1,
 	}
 	if k.Open {
-		k.Next = chain.Head{N: j.head.N + 1, Hash: j.intent.hash}
+		k.Next = chain.Head{N: j.head.N + j.intent.records(), Hash: j.intent.hash}
 	}
 	log, err := j.disk.lstat(path)
 	switch {

@@ -51,6 +51,11 @@ func (t *Target) settle() error {
 	if err != nil {
 		return err
 	}
+	if !written && i.lines != nil {
+		if written, err = t.shorten(log, size); err != nil {
+			return err
+		}
+	}
 	if written {
 		if i.synced {
 			if err := t.disk.sync(log); err != nil {
@@ -65,17 +70,83 @@ func (t *Target) settle() error {
 		return err
 	}
 	if fragment != nil {
-		if err := j.moveAside(i, fragment); err != nil {
+		if err := t.cutOff(log, i, fragment); err != nil {
 			return err
-		}
-		if err := t.disk.truncate(log, i.begin); err != nil {
-			return err
-		}
-		if log == t.log {
-			t.size = i.begin
 		}
 	}
 	j.settle(false)
+	return nil
+}
+
+// shorten makes the open intent of several records one of those that are in the
+// log, from the first on; false when not even that is. What is there of the next is
+// moved aside. They were written, and a reader may have seen them, so they are
+// neither cut off nor written again.
+func (t *Target) shorten(log *os.File, size int64) (bool, error) {
+	j := &t.journal
+	i := &j.intent
+	kept := *i
+	kept.size, kept.sum, kept.lines, kept.at = 0, 0, nil, 0
+	kept.seq = i.seq
+	for _, l := range i.lines[1:] {
+		kept.seq -= uint64(l.step)
+	}
+	for n, l := range i.lines {
+		at := i.begin + kept.size
+		if at+int64(l.size) > size {
+			break
+		}
+		text := make([]byte, l.size)
+		if _, err := t.disk.readAt(log, text, at); err != nil {
+			return false, err
+		}
+		if crc32.Checksum(text, j.table) != l.sum {
+			break
+		}
+		kept.size += int64(l.size)
+		kept.sum = crc32.Update(kept.sum, j.table, text)
+		kept.lines = i.lines[:n+1]
+		if n > 0 {
+			kept.seq += uint64(l.step)
+		}
+		text = bytes.Trim(text, "\n")
+		kept.at = max(kept.at, timeOf(text))
+		if link, ok := chain.Parse(text); ok && i.chained {
+			kept.hash = link.Hash
+		}
+	}
+	switch len(kept.lines) {
+	case 0:
+		return false, nil
+	case 1:
+		kept.lines = nil
+	}
+	rest := intent{oneLine: true, begin: kept.end(), size: i.end() - kept.end(), prefix: []byte{'{'}}
+	fragment, err := t.fragment(log, size, &rest)
+	if err != nil {
+		return false, err
+	}
+	if fragment != nil {
+		rest.seq = kept.seq + 1 // or higher
+		if err := t.cutOff(log, &rest, fragment); err != nil {
+			return false, err
+		}
+	}
+	*i = kept
+	return true, inJournal(j.store())
+}
+
+// cutOff moves a fragment aside and makes the log end where it began.
+func (t *Target) cutOff(log *os.File, i *intent, fragment []byte) error {
+	if err := t.journal.moveAside(i, fragment); err != nil {
+		return err
+	}
+	if err := t.disk.truncate(log, i.begin); err != nil {
+		return err
+	}
+	if log == t.log {
+		t.size = i.begin
+	}
 	return nil
 }
 

@@ -30,7 +30,12 @@ const (
 	writerSize = keySize + 16
 	writersAt  = 320
 	idsAt      = writersAt + maxWriters*writerSize
+	linesAt    = idsAt + maxIDs*keySize
 	sumAt      = slotSize - 8
+
+	// maxLines is how many records one append can hold: what the slot has room for.
+	maxLines = (sumAt - linesAt - 8) / lineSize
+	lineSize = 12
 
 	journalMagic = 0x314c4e4a_53594157 // "WAYSJNL1"
 )
@@ -75,9 +80,19 @@ type intent struct {
 	id     key
 	// hash is the chain's head behind the entry.
 	hash [sha256.Size]byte
+	// lines are the entry's records when there are several, of one writer and in
+	// order; nil for one. seq, at and hash are the last one's then.
+	lines []part
 }
 
+// part is one of an append's several records: its bytes, newline included, their
+// CRC-32C, and how much its number is above that of the record before; 0 for the first.
+type part struct{ size, sum, step uint32 }
+
 func (i *intent) end() int64 { return i.begin + i.size }
+
+// records is how many the entry holds.
+func (i *intent) records() uint64 { return max(1, uint64(len(i.lines))) }
 
 // writer is the last record of one session and rule that was written.
 type writer struct {
@@ -114,11 +129,11 @@ func (s *state) finish(written bool) {
 	i := &s.intent
 	i.open = false
 	if !written {
-		i.size, i.prefix = 0, nil
+		i.size, i.prefix, i.lines = 0, nil, nil
 		return
 	}
 	if i.chained {
-		s.head = chain.Head{N: s.head.N + 1, Hash: i.hash}
+		s.head = chain.Head{N: s.head.N + i.records(), Hash: i.hash}
 	}
 	switch {
 	case !i.known:
@@ -222,6 +237,13 @@ func (s *state) encode(b []byte, table *crc32.Table) {
 	for n := range s.ids {
 		copy(b[idsAt+n*keySize:], s.ids[n][:])
 	}
+	le.PutUint64(b[linesAt:], uint64(len(i.lines)))
+	for n, l := range i.lines {
+		at := linesAt + 8 + n*lineSize
+		le.PutUint32(b[at:], l.size)
+		le.PutUint32(b[at+4:], l.sum)
+		le.PutUint32(b[at+8:], l.step)
+	}
 	le.PutUint32(b[sumAt:], crc32.Checksum(b[:sumAt], table))
 }
 
@@ -249,6 +271,10 @@ func (s *state) decode(b []byte, table *crc32.Table) bool {
 	if prefix > prefixSize || writers > maxWriters || begin < 0 || size < 0 || begin+size < 0 || v[20] > 1<<32-1 {
 		return false
 	}
+	lines, whole := linesOf(b)
+	if lines != nil && whole != size {
+		return false
+	}
 	has := func(bit uint64) bool { return v[2]&bit != 0 }
 	*s = state{
 		generation: v[1],
@@ -256,7 +282,7 @@ func (s *state) decode(b []byte, table *crc32.Table) bool {
 			open: has(flagOpen), oneLine: has(flagOneLine), synced: has(flagSynced), known: has(flagKnown),
 			unordered: has(flagUnordered), chained: has(flagChained),
 			log: identity{v[3], v[4]}, begin: begin, size: size, sum: uint32(v[7]),
-			prefix: bytes.Clone(b[256 : 256+prefix]), seq: v[8], at: int64(v[9]),
+			prefix: bytes.Clone(b[256 : 256+prefix]), seq: v[8], at: int64(v[9]), lines: lines,
 		},
 		head:         chain.Head{N: v[10]},
 		checkpointed: v[11], chainLog: identity{v[12], v[13]}, chainBegin: int64(v[14]), chainFirst: v[15],
@@ -276,6 +302,26 @@ func (s *state) decode(b []byte, table *crc32.Table) bool {
 		copy(s.ids[n][:], b[idsAt+n*keySize:])
 	}
 	return true
+}
+
+// linesOf reads a slot's lines and how long they are together; -1 for what encode
+// does not write.
+func linesOf(b []byte) (lines []part, size int64) {
+	le := binary.LittleEndian
+	count := le.Uint64(b[linesAt:])
+	if count == 0 {
+		return nil, 0
+	}
+	if count == 1 || count > maxLines {
+		return []part{}, -1
+	}
+	lines = make([]part, count)
+	for n := range lines {
+		at := linesAt + 8 + n*lineSize
+		lines[n] = part{le.Uint32(b[at:]), le.Uint32(b[at+4:]), le.Uint32(b[at+8:])}
+		size += int64(lines[n].size)
+	}
+	return lines, size
 }
 
 // The marks of an intent. No mark of its generation: nobody knows yet.
