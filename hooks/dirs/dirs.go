@@ -5,11 +5,12 @@ package dirs
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"ways/hooks/crc"
 )
 
 // ErrNoHome is returned when HOME and the XDG variables leave no place for our
@@ -156,9 +157,7 @@ func plain(id string) bool {
 // apart what an honest client sends; it is no defence against somebody who
 // constructs a collision in his own session ids.
 func hashName(s string) string {
-	b := []byte(s)
-	h := uint64(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(b))
-	return strconv.FormatUint(h, 16) + "-" + strconv.Itoa(len(s))
+	return strconv.FormatUint(crc.Sum64([]byte(s)), 16) + "-" + strconv.Itoa(len(s))
 }
 
 // MakePrivate makes dir and its missing parents, 0700 each, and checks that dir

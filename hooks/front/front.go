@@ -5,7 +5,6 @@ package front
 
 import (
 	"errors"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"ways/hooks/client"
+	"ways/hooks/crc"
 	"ways/hooks/dirs"
 	"ways/hooks/index"
 	"ways/hooks/launch"
@@ -312,9 +312,8 @@ func eventKey(ev payload.Event) uint64 {
 	return sum64([]byte(ids))*31 + sum64(ev.Raw)
 }
 
-func sum64(b []byte) uint64 {
-	return uint64(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(b)) | 1
-}
+// sum64 is never 0, which would be no key.
+func sum64(b []byte) uint64 { return crc.Sum64(b) | 1 }
 
 // eventName is an unknown event's name for the log. The names of events are
 // words; what has a digit or a sign in it may be anything.

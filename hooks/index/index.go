@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"ways/hooks/crc"
 	"ways/hooks/dirs"
 	"ways/hooks/record"
 	"ways/hooks/temp"
@@ -184,7 +184,7 @@ func ReadPlan(path string) (Header, []byte, error) {
 		return Header{}, nil, err
 	}
 	plan := make([]byte, want.size)
-	if _, err := f.ReadAt(plan, at); err != nil || crc32.ChecksumIEEE(plan) != want.sum {
+	if _, err := f.ReadAt(plan, at); err != nil || crc.IEEE(plan) != want.sum {
 		return Header{}, nil, ErrDamaged
 	}
 	return h, plan, nil
@@ -220,7 +220,7 @@ func readHeader(f *os.File) (h Header, planAt int64, plan part, err error) {
 		}
 	}
 	body := buf[fixed:whole]
-	if crc32.ChecksumIEEE(body) != head.sum {
+	if crc.IEEE(body) != head.sum {
 		return h, 0, plan, ErrDamaged
 	}
 	h, err = decodeHeader(body)
@@ -314,7 +314,7 @@ func Write(path string, h Header, plan []byte) (uint64, error) {
 	out := append(make([]byte, 0, fixed+len(header)+len(plan)), magic...)
 	for _, p := range [][]byte{header, plan} {
 		out = le.AppendUint32(out, uint32(len(p)))
-		out = le.AppendUint32(out, crc32.ChecksumIEEE(p))
+		out = le.AppendUint32(out, crc.IEEE(p))
 	}
 	out = append(append(out, header...), plan...)
 
@@ -332,5 +332,5 @@ func Write(path string, h Header, plan []byte) (uint64, error) {
 
 // Generation is the generation of a plan: a hash of its bytes.
 func Generation(plan []byte) uint64 {
-	return uint64(crc32.Checksum(plan, crc32.MakeTable(crc32.Castagnoli)))<<32 | uint64(crc32.ChecksumIEEE(plan))
+	return crc.Sum64(plan)
 }

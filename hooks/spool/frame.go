@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+
+	"ways/hooks/crc"
 )
 
 // MaxFrame bounds one frame's JSON, in bytes. It leaves room for an envelope
@@ -43,7 +45,9 @@ type Position struct {
 	Offset int64
 }
 
-// checksum is the CRC-32C of b behind what sum covers already.
+// checksum is the CRC-32C of b behind what sum covers already, for readers: they
+// live long enough for its preparations. Writers take crc.Castagnoli, which is the
+// same.
 func checksum(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
 }
@@ -62,7 +66,7 @@ func appendMarked(dst []byte, mark string, seq, generation uint64, record []byte
 	dst = strconv.AppendUint(dst, generation, 16)
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, int64(len(record)), 10)
-	sum := checksum(checksum(0, dst[start:]), record)
+	sum := crc.Castagnoli(crc.Castagnoli(0, dst[start:]), record)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, uint64(sum), 16)
 	dst = append(dst, ' ')

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ways/hooks/crc"
 	"ways/hooks/dirs"
 	"ways/hooks/temp"
 )
@@ -49,7 +50,7 @@ func (d disk) leaveInInbox(dir string, req Request) error {
 		body = append(body, '\n')
 	}
 	head := fmt.Appendf(nil, "%s %x %d %x %d %x %x\n", inboxMark, req.Key, req.Window.Milliseconds(), req.Turn,
-		req.Now.UnixMilli(), req.Generation, checksum(0, body))
+		req.Now.UnixMilli(), req.Generation, crc.Castagnoli(0, body))
 
 	box := filepath.Join(dir, inboxName)
 	if err := d.mkdir(box); err != nil && !errors.Is(err, os.ErrExist) {
@@ -179,7 +180,7 @@ func parseInbox(data []byte) (Request, error) {
 		}
 		n[i] = v
 	}
-	if uint64(checksum(0, body)) != n[5] {
+	if uint64(crc.Castagnoli(0, body)) != n[5] {
 		return Request{}, errInbox
 	}
 	var drafts []Draft

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"ways/hooks/crc"
 )
 
 // ringSize is how many recent event keys the state remembers: the same event
@@ -73,13 +75,13 @@ func encodeState(s *state) [slotSize]byte {
 		le.PutUint64(b[stateFixed+i*16:], e.key)
 		le.PutUint64(b[stateFixed+i*16+8:], uint64(e.at))
 	}
-	le.PutUint64(b[slotSize-8:], uint64(checksum(0, b[:slotSize-8])))
+	le.PutUint64(b[slotSize-8:], uint64(crc.Castagnoli(0, b[:slotSize-8])))
 	return b
 }
 
 func decodeState(b []byte) (state, bool) {
 	le := binary.LittleEndian
-	if le.Uint64(b) != stateMagic || le.Uint64(b[slotSize-8:]) != uint64(checksum(0, b[:slotSize-8])) {
+	if le.Uint64(b) != stateMagic || le.Uint64(b[slotSize-8:]) != uint64(crc.Castagnoli(0, b[:slotSize-8])) {
 		return state{}, false
 	}
 	s := state{
