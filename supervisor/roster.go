@@ -16,6 +16,7 @@ import (
 	"ways/actors/meter"
 	"ways/actors/rule"
 	"ways/actors/target"
+	"ways/actors/target/off"
 	"ways/actors/watchdog"
 	"ways/config/plan"
 	"ways/config/where"
@@ -133,9 +134,9 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 	if rl.Delivery == plan.BestEffort {
 		sel.Cap = rl.Queue
 	}
-	way, err := r.targets(rl)
+	way, err := r.way(rl)
 	if err != nil {
-		return nil, fmt.Errorf("its target: %w", err)
+		return nil, err
 	}
 	dir := ""
 	if rl.Mode == plan.Blocking {
@@ -151,6 +152,26 @@ func (r *roster) start(ctx context.Context, rl plan.Rule, key []byte) (*running,
 	own := suture.New(a.String(), spec(r.log, stop))
 	own.Add(service{a, func(e Exit) { r.observe(ctx, rl.ID, e) }})
 	return &running{key: key, token: r.stage.sup.Add(own), stop: stop, actor: sel}, nil
+}
+
+// way is where a rule's records go. An at-least-once rule that has nowhere to send
+// keeps them.
+func (r *roster) way(rl plan.Rule) (target.Target, error) {
+	nowhere := off.Target{To: rl.Target.String(), Why: off.ErrOff}
+	if rl.Off {
+		return nowhere, nil
+	}
+	way, err := r.targets(rl)
+	if err == nil {
+		return way, nil
+	}
+	err = fmt.Errorf("its target: %w", err)
+	if rl.Delivery != plan.AtLeastOnce {
+		return nil, err
+	}
+	r.log.Error().Str("rule", rl.ID).Err(err).Msg("rule cannot run; what comes for it is kept")
+	nowhere.Why = err
+	return nowhere, nil
 }
 
 // Stop implements intake.Roster.

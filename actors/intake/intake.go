@@ -238,7 +238,11 @@ type run struct {
 	// back, it begins with the frame that brought it: what came while it was off,
 	// or not trusted, is not its.
 	absent map[string]uint64
-	read   spool.Cursor // how far the head is
+	// owed are the at-least-once rules of the plan, and those that are in it no more
+	// and have something left; owedText is what their file holds.
+	owed     map[string]*owed
+	owedText []byte
+	read     spool.Cursor // how far the head is
 	// saved is the number up to which an earlier life had read.
 	saved uint64
 	// live is the last number that was in the spool when this life began: what
@@ -276,7 +280,7 @@ type run struct {
 // Serve runs until ctx ends, or until the session's spool is drained for good:
 // then it has given up the dispatcher's lock, and returns actor.Done.
 func (in *Intake) Serve(ctx context.Context) error {
-	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, absent: map[string]uint64{}, gaps: map[record.Gap]uint64{}, moved: time.Now(), fresh: true}
+	r := &run{Intake: in, ctx: ctx, rules: map[string]*ruleState{}, parked: map[string]spool.Cursor{}, absent: map[string]uint64{}, owed: map[string]*owed{}, gaps: map[record.Gap]uint64{}, moved: time.Now(), fresh: true}
 	if err := r.restore(); err != nil {
 		return err
 	}
@@ -393,6 +397,7 @@ func (r *run) restore() error {
 			}
 		}
 	}
+	r.loadOwed()
 	if _, err := spool.TakeInbox(r.Dir, lockWait); err != nil {
 		r.Log.Error().Err(err).Msg("inbox not taken in")
 	}
@@ -409,6 +414,9 @@ func (r *run) restore() error {
 		r.read, r.saved = spool.Cursor{}, 0
 		for id, c := range r.parked {
 			r.parked[id] = spool.Cursor{RuleSeq: c.RuleSeq}
+		}
+		for _, k := range r.owed {
+			k.Off = nil
 		}
 	}
 	r.head = spool.NewReader(r.Dir, r.read.At)
@@ -457,6 +465,7 @@ func (r *run) step() (more, progress bool, err error) {
 			if err := r.follow(f); err != nil {
 				return false, progress, err
 			}
+			r.settleOwed(f)
 		}
 		if !r.handOut(f) {
 			return false, progress, nil // a rule needs a moment
@@ -489,7 +498,7 @@ func (r *run) handOut(f spool.Frame) bool {
 		if f.Seq <= rs.at.Seq {
 			continue // from before a restart, or the rule's first record: done
 		}
-		matches := rs.matches(section, f.JSON)
+		matches := rs.matches(f.Seq, section, f.JSON)
 		if rs.own != nil {
 			if matches && f.Seq > rs.counted {
 				rs.count(r, f.Seq)
@@ -582,10 +591,14 @@ func (r *run) look() {
 
 // replan makes the rules of a plan the ones that run.
 func (r *run) replan(p plan.Plan, f spool.Frame) {
+	// p is its owner's.
+	p.Rules = append(slices.Clone(p.Rules), r.hold(p, f)...)
 	selected, stopped := r.Roster.Run(r.ctx, p)
 	r.takeAcks()
+	was := map[string]*ruleState{}
 	for _, id := range stopped {
 		if rs := r.rules[id]; rs != nil {
+			was[id] = rs
 			rs.park(r, slices.ContainsFunc(selected, func(s Selected) bool { return s.ID == id }))
 			delete(r.rules, id)
 		}
@@ -595,9 +608,10 @@ func (r *run) replan(p plan.Plan, f spool.Frame) {
 	for _, s := range selected {
 		rs := r.rules[s.ID]
 		if rs == nil {
-			rs = r.begin(s, f)
+			rs = r.begin(s, f, was[s.ID])
 			r.rules[s.ID] = rs
 		}
+		rs.owed = r.owed[s.ID]
 		order = append(order, rs)
 	}
 	for _, rule := range p.Rules {
@@ -608,6 +622,7 @@ func (r *run) replan(p plan.Plan, f spool.Frame) {
 		delete(r.parked, id)
 	}
 	r.order = order
+	r.saveOwed()
 	r.Meter.Describe(r.ctx, p.Project, targets)
 	r.Log.Info().Int("rules", len(order)).Str("generation", fmt.Sprintf("%x", r.generation)).Msg("rules loaded")
 }

@@ -13,6 +13,8 @@ import (
 // ruleState is what the spool actor knows of one rule.
 type ruleState struct {
 	Selected
+	// owed is what is known of an at-least-once rule that is or was off; else nil.
+	owed *owed
 	// at is where the next record for the rule is looked for: what lies before it
 	// was handed over, passed over or dropped.
 	at spool.Cursor
@@ -50,15 +52,20 @@ type handed struct {
 }
 
 // begin makes the state of a rule that joins with frame f: it goes on from its
-// saved cursor; a rule that is new begins with the frame that brought it.
-func (r *run) begin(s Selected, f spool.Frame) *ruleState {
-	rs := &ruleState{Selected: s, told: untold}
+// saved cursor; a rule that is new begins with the frame that brought it. was is
+// the rule as it was until then; nil when it did not run.
+func (r *run) begin(s Selected, f spool.Frame, was *ruleState) *ruleState {
+	rs := &ruleState{Selected: s, told: untold, owed: r.owed[s.ID]}
 	if c, ok := r.parked[s.ID]; ok {
 		delete(r.parked, s.ID)
 		rs.at = c
 		if c.Seq < r.read.Seq {
 			rs.own = spool.NewReader(r.Dir, c.At)
 			rs.counting = r.read.Seq + 1
+			if was != nil && rs.owed != nil && rs.owed.same {
+				// What waited for it waits on the disk now.
+				rs.disk, rs.counting, rs.counted = was.disk+len(was.out), c.Seq+1, was.newest()
+			}
 			r.Appended() // nothing else may ever wake us for what it missed
 		}
 		return rs
@@ -74,9 +81,17 @@ func (r *run) begin(s Selected, f spool.Frame) *ruleState {
 	return rs
 }
 
+// newest is the newest record that was counted for the rule.
+func (rs *ruleState) newest() uint64 {
+	if n := len(rs.out); n > 0 {
+		return max(rs.counted, rs.out[n-1].seq)
+	}
+	return rs.counted
+}
+
 // matches evaluates the rule's selection.
-func (rs *ruleState) matches(section record.Section, json []byte) bool {
-	return rs.Sections.Has(section) && (rs.Where == nil || rs.Where(json))
+func (rs *ruleState) matches(seq uint64, section record.Section, json []byte) bool {
+	return rs.Sections.Has(section) && !rs.owed.lacks(seq) && (rs.Where == nil || rs.Where(json))
 }
 
 // cursor is how far the rule is done.
@@ -88,9 +103,10 @@ func (rs *ruleState) cursor() spool.Cursor {
 	return spool.Cursor{Seq: first.seq - 1, RuleSeq: first.ruleSeq - 1, At: first.at}
 }
 
-// park keeps the cursor of a rule whose actor was stopped. One that only changed
-// goes on from there. One that was taken away gives its waiting records up,
-// counted; should it come back in this session, its numbering goes on.
+// park keeps the cursor of a rule whose actor was stopped. One that only changed,
+// or is off with its records kept, goes on from there. A best-effort one that was
+// taken away gives its waiting records up, counted; should it come back in this
+// session, its numbering goes on.
 func (rs *ruleState) park(r *run, changed bool) {
 	if rs.own != nil {
 		rs.own.Close()
@@ -183,7 +199,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		if f.Seq <= rs.at.Seq {
 			continue
 		}
-		if !rs.matches(delivery.SectionOf(f.JSON), f.JSON) {
+		if !rs.matches(f.Seq, delivery.SectionOf(f.JSON), f.JSON) {
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
 			r.dirty = true
 			continue

@@ -277,7 +277,7 @@ func (m *Meter) Delivered(ctx context.Context, rule string, a delivery.Arrival) 
 		r.LastDelivered = time.Now().UTC()
 		r.Duration.Observe(a.Took)
 		r.Lag.Observe(a.Lag)
-		r.PausedSince, r.NextTry = time.Time{}, time.Time{}
+		r.PausedSince, r.NextTry, r.OffSince = time.Time{}, time.Time{}, time.Time{}
 		for kind, n := range a.Masked {
 			if r.Redacted == nil {
 				r.Redacted = map[string]uint64{}
@@ -319,12 +319,20 @@ func (m *Meter) Retrying(ctx context.Context, rule string, loss delivery.Loss, w
 		r.Retried++
 		r.Count(counters.Retried, loss.Reason, 1)
 		kind := events.Retry
-		// Somebody has to mend a credential, or the rule.
-		if loss.Kind == target.Unauthorized || loss.Kind == target.Refused {
-			kind = events.Pause
-			if r.PausedSince.IsZero() {
-				r.PausedSince = time.Now().UTC()
-			}
+		since := (*time.Time)(nil)
+		switch {
+		case loss.Reason == target.RuleOff:
+			kind, since = events.Pause, &r.OffSince
+			r.PausedSince = time.Time{}
+		case loss.Kind == target.Unauthorized, loss.Kind == target.Refused:
+			// Somebody has to mend a credential, or the rule.
+			kind, since = events.Pause, &r.PausedSince
+			r.OffSince = time.Time{}
+		default:
+			r.OffSince = time.Time{}
+		}
+		if since != nil && since.IsZero() {
+			*since = time.Now().UTC()
 		}
 		r.NextTry = time.Now().Add(wait).UTC()
 		note(r, loss)
@@ -392,7 +400,7 @@ func (m *Meter) Waiting(ctx context.Context, rule string, n uint64, since time.T
 		r := s.Rule(rule)
 		r.Waiting, r.WaitingSince = n, since.UTC()
 		if n == 0 {
-			r.WaitingSince = time.Time{}
+			r.WaitingSince, r.OffSince = time.Time{}, time.Time{}
 		}
 	})
 }

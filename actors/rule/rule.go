@@ -224,6 +224,7 @@ func final(f failure) bool {
 	switch f.Reason {
 	case "missing_variable", "redirect",
 		"bad_url", "bad_header", "bad_secret", "bad_path", "bad_cwd", "bad_env", "not_found", "not_executable",
+		target.RuleOff,
 		"is_symlink", "is_directory", "not_regular", "hard_linked", "not_directory", "permission", "name_too_long":
 		return false
 	}

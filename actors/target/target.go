@@ -75,6 +75,10 @@ const (
 // because its process was told to stop. It says nothing about the consumer.
 const Cancelled = "cancelled"
 
+// RuleOff is the reason of a record that was not sent since its rule is off: no
+// sensor file has it any more, or it was refused or turned off.
+const RuleOff = "rule_off"
+
 // Error is a dispatch that the consumer did not accept.
 type Error struct {
 	Kind Kind

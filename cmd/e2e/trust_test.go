@@ -91,7 +91,7 @@ func TestUntrustedIsRefusedWithTheCommand(t *testing.T) {
 
 // TestTrustEndsInARunningDispatcher: a project is taken off the list while its
 // rule's consumer is down and records wait; the next event is one that no rule
-// wants. The rule is gone from the dispatcher, what waited is dropped, and the
+// wants. The rule is off in the dispatcher, what waited is kept, and the
 // consumer, up again, gets nothing.
 func TestTrustEndsInARunningDispatcher(t *testing.T) {
 	for _, row := range []struct {
@@ -129,7 +129,7 @@ func TestTrustEndsInARunningDispatcher(t *testing.T) {
 			s.fire(t, row.next)
 			gone := func() bool {
 				raw, err := os.ReadFile(filepath.Join(s.dirs.State, "events.jsonl"))
-				return err == nil && strings.Contains(string(raw), "rule_stopped")
+				return err == nil && strings.Contains(string(raw), "rule_off")
 			}
 			eventually(t, exitLimit, gone, s.story)
 			if len(s.dispatchers(t, "s")) != 1 {

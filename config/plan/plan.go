@@ -99,6 +99,9 @@ type Rule struct {
 	// Checkpoint says when a chain's head is signed, and who is told.
 	Checkpoint Checkpoint `json:"checkpoint,omitzero"`
 	Redact     Redaction  `json:"redact"`
+	// Off is true for a rule that no sensor file has any more, or that is turned off:
+	// a dispatcher keeps what waits for it, and sends nothing. No index holds one.
+	Off bool `json:"off,omitempty"`
 }
 
 // Checkpoint is about the signed heads of a rule's chain; zero for a rule without

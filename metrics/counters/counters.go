@@ -34,6 +34,8 @@ type Rule struct {
 	Spooled uint64 `json:"fell_behind,omitempty"`
 	// PausedSince is set while the consumer does not know us (401, 403).
 	PausedSince time.Time `json:"paused_since,omitzero"`
+	// OffSince is set while the rule is off and records wait for it.
+	OffSince time.Time `json:"off_since,omitzero"`
 	// NextTry is when a record that waits for another try gets it.
 	NextTry time.Time `json:"next_try,omitzero"`
 	// Waiting is a gauge: records handed over or on disk that the rule is not
@@ -114,6 +116,7 @@ func (r *Rule) Add(o *Rule) {
 	r.Waiting += o.Waiting
 	r.WaitingSince = earlier(r.WaitingSince, o.WaitingSince)
 	r.PausedSince = earlier(r.PausedSince, o.PausedSince)
+	r.OffSince = earlier(r.OffSince, o.OffSince)
 	r.NextTry = earlier(r.NextTry, o.NextTry)
 	r.Since = earlier(r.Since, o.Since)
 	if o.LastErrorAt.After(r.LastErrorAt) {
@@ -148,7 +151,7 @@ func (r *Rule) subtract(o *Rule) {
 // settle drops what is true only while a dispatcher runs.
 func (r *Rule) settle() {
 	r.Waiting, r.WaitingSince = 0, time.Time{}
-	r.PausedSince, r.NextTry = time.Time{}, time.Time{}
+	r.PausedSince, r.NextTry, r.OffSince = time.Time{}, time.Time{}, time.Time{}
 }
 
 // Counts is a set of counters.

@@ -99,6 +99,7 @@ type Concern string
 const (
 	NotWired   Concern = "not_wired"
 	Refused    Concern = "refused"
+	Off        Concern = "off"
 	Paused     Concern = "paused"
 	Unsent     Concern = "unsent"
 	Unattended Concern = "unattended"
@@ -176,6 +177,8 @@ func (v *View) attend(s survey.Survey, now time.Time) {
 			why = "; " + r.LastError
 		}
 		switch {
+		case !r.OffSince.IsZero() && r.Waiting > 0:
+			say(Off, id, "", "it is off, and %s; on again, it delivers them, else they go to the dead letters at spool.max_age", waits)
 		case !r.PausedSince.IsZero():
 			next := ""
 			if r.NextTry.After(now) {
@@ -217,7 +220,7 @@ func (v *View) ranked() []string {
 	urgency := func(id string) int {
 		r := v.Rules[id]
 		switch {
-		case !r.PausedSince.IsZero():
+		case !r.PausedSince.IsZero(), !r.OffSince.IsZero():
 			return 0
 		case r.Waiting > 0:
 			return 1
