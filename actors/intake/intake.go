@@ -49,8 +49,8 @@ const (
 	// maxSilent how often one may not answer.
 	restlessIdle = 250 * time.Millisecond
 	maxSilent    = 10
-	// maxStuck is how often a dispatcher that does not linger fails to leave before
-	// it gives up.
+	// maxStuck is how often in a row a dispatcher that has no more reason to stay fails
+	// to leave before it goes without saving how far it came.
 	maxStuck = 10
 	// retryInbox is when an inbox that could not be taken in is tried again.
 	retryInbox = time.Second
@@ -120,8 +120,8 @@ type Options struct {
 	Lock *os.File
 	Idle time.Duration
 	// Linger is how long the dispatcher stays for rules that only wait to try
-	// again, in a session that goes on. With 0 it drains once, and fails when it
-	// cannot even save how far it came.
+	// again, or while it cannot even save how far it came, in a session that goes on.
+	// With 0 it drains once.
 	Linger time.Duration
 	// Follower, when set, reads the spool beside the rules.
 	Follower Follower
@@ -330,13 +330,16 @@ func (in *Intake) Serve(ctx context.Context) error {
 			more, r.fresh = true, true
 		case <-idle.C:
 			left, err := r.leave()
+			switch {
+			case err == nil:
+				stuck = 0
+			case r.over || time.Since(r.moved) >= in.Linger:
+				if stuck++; stuck >= maxStuck {
+					return actor.Fatal(fmt.Errorf("cannot leave in order, so it leaves as it is; what it has not noted is delivered again: %w", err))
+				}
+			}
 			if err != nil {
 				in.Log.Error().Err(err).Msg("cannot leave yet")
-			}
-			if err != nil && in.Linger == 0 {
-				if stuck++; stuck >= maxStuck {
-					return actor.Fatal(fmt.Errorf("cannot leave: %w", err))
-				}
 			}
 			if !left && r.stopped {
 				r.resume()
@@ -793,6 +796,9 @@ func (r *run) leave() (bool, error) {
 		if _, err := held.Clear(r.Dir); err != nil {
 			return false, err
 		}
+	}
+	if err := r.Meter.Flush(r.ctx); err != nil {
+		return false, err
 	}
 	// Said before it is certain: once the lock is given up, the session's files
 	// may be another dispatcher's.

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -296,4 +297,71 @@ func TestWaitingIsCounted(t *testing.T) {
 		}
 		d.halt()
 	})
+}
+
+// stuckMeter is a meter whose counts cannot be saved.
+type stuckMeter struct {
+	*ledger
+	happened []string
+}
+
+func (m *stuckMeter) Flush(context.Context) error { return errors.New("no room") }
+func (m *stuckMeter) Happened(_ context.Context, kind, reason string) {
+	m.do(func() { m.happened = append(m.happened, kind+" "+reason) })
+}
+
+// TestLeavesAlthoughItCannotSave: a dispatcher that cannot save its counters stays
+// while its session goes on, and not for ever: after as many tries as one that only
+// drains, it goes, and its lock with it.
+func TestLeavesAlthoughItCannotSave(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		ended bool
+		stays time.Duration // at least
+		goes  time.Duration
+	}{
+		{"the session is over", true, 8*time.Minute + 30*time.Second, 12 * time.Minute},
+		{"nothing moves for long", false, 17 * time.Minute, 22 * time.Minute},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &consumer{id: "a/b", room: 8}
+				s := &stopping{desk: newDesk(t, rule(c, 0, record.ToolCall))}
+				m := &stuckMeter{ledger: s.meter}
+				s.begin(time.Minute, 10*time.Minute)
+				s.stop() // of the desk's first actor
+				in := New(Options{Dir: s.dir, Session: "s", Lock: s.in.Lock, Idle: time.Minute, Linger: 10 * time.Minute, Roster: s, Meter: m, Log: s.in.Log})
+				s.in.Ended()
+				time.Sleep(2 * time.Minute)
+				if err := s.over(); !actor.IsDone(err) {
+					t.Fatal(err)
+				}
+				lock, err := launch.TryLock(s.dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Lock, s.in = lock, in
+				s.ended = make(chan error, 1)
+				go func() { s.ended <- in.Serve(t.Context()) }()
+				synctest.Wait()
+				s.put(1, record.ToolCall, 1)
+				s.done(c, -1)
+				if row.ended {
+					in.Ended()
+				}
+				time.Sleep(row.stays)
+				if err := s.over(); err != nil {
+					t.Fatalf("it ended with %v", err)
+				}
+				time.Sleep(row.goes - row.stays)
+				if err := s.over(); !actor.IsFatal(err) || !strings.Contains(fmt.Sprint(err), "no room") {
+					t.Errorf("it ended with %v", err)
+				}
+				if len(m.happened) != 0 {
+					t.Errorf("it said %v, and was still there", m.happened)
+				}
+				lock.Close()
+			})
+		})
+	}
 }
