@@ -240,7 +240,7 @@ func (q quietMeter) Describe(ctx context.Context, project string, targets map[st
 // sealOf is how a rule's payloads are made.
 func sealOf(rl plan.Rule, m *redact.Masker) rule.Seal {
 	if rl.Redact == plan.RedactNone {
-		return redact.Plain
+		return redact.PlainShared
 	}
-	return m.Seal
+	return m.SealShared
 }

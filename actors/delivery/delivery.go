@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ways/actors/target"
+	"ways/hooks/redact"
 	"ways/hooks/spool"
 )
 
@@ -25,16 +26,28 @@ type Item struct {
 	// At is where the record is in the spool.
 	At spool.Position
 
-	dir  string
-	json []byte
+	dir string
+	// shared is the record, which other rules may have as well; nil for a large one,
+	// whose time is in at.
+	shared *redact.Shared
+	at     time.Time
 }
 
 // NewItem makes the item for a frame of a session's spool. It keeps the frame's
 // bytes only when own is a copy that nobody changes.
 func NewItem(dir, session string, f spool.Frame, ruleSeq uint64, own []byte) Item {
+	return SharedItem(dir, session, f, ruleSeq, redact.NewShared(own))
+}
+
+// SharedItem is NewItem for a record that goes to several rules: what one of them
+// does to it, the others need not do again.
+func SharedItem(dir, session string, f spool.Frame, ruleSeq uint64, record *redact.Shared) Item {
 	it := Item{Session: session, Seq: f.Seq, RuleSeq: ruleSeq, At: f.At, dir: dir}
-	if len(own) <= keepBytes {
-		it.json = own
+	switch n := len(record.Bytes()); {
+	case n > keepBytes:
+		it.at = TimeOf(record.Bytes())
+	case n > 0:
+		it.shared = record
 	}
 	return it
 }
@@ -42,8 +55,17 @@ func NewItem(dir, session string, f spool.Frame, ruleSeq uint64, own []byte) Ite
 // Record returns the record's JSON; the caller must not change it. An error says
 // that the spool no longer holds it.
 func (it Item) Record() ([]byte, error) {
-	if it.json != nil {
-		return it.json, nil
+	record, err := it.Shared()
+	if err != nil {
+		return nil, err
+	}
+	return record.Bytes(), nil
+}
+
+// Shared is Record as it is shared with other rules.
+func (it Item) Shared() (*redact.Shared, error) {
+	if it.shared != nil {
+		return it.shared, nil
 	}
 	f, err := spool.ReadAt(it.dir, it.At)
 	if err == nil && f.Seq != it.Seq {
@@ -52,11 +74,14 @@ func (it Item) Record() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read record %d again: %w", it.Seq, err)
 	}
-	return f.JSON, nil
+	return redact.NewShared(f.JSON), nil
 }
 
 // Time is when the hook saw the record; now, for a record that does not say.
 func (it Item) Time() time.Time {
+	if !it.at.IsZero() {
+		return it.at
+	}
 	record, err := it.Record()
 	if err != nil {
 		return time.Now()

@@ -255,7 +255,9 @@ type run struct {
 	satisfied uint64
 	stalled   *spool.Frame // the frame the head waits with, for a full rule
 	stalledBy time.Time
-	dirty     bool
+	// recent are the records that were offered last.
+	recent recent
+	dirty  bool
 	// fresh: the head or the inbox may hold something. Looking costs more than what
 	// a rule's word that it is done with a record is worth.
 	fresh bool
@@ -515,7 +517,7 @@ func (r *run) handOut(f spool.Frame) bool {
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
 			continue
 		}
-		if !rs.offer(r, f) {
+		if !rs.offer(r, f, true) {
 			if now.Sub(rs.lastAck) < patience && (r.stalled == nil || now.Sub(r.stalledBy) < patience) {
 				if r.stalled == nil {
 					r.stalled, r.stalledBy = &f, now

@@ -7,6 +7,7 @@ import (
 
 	"ways/actors/delivery"
 	"ways/hooks/record"
+	"ways/hooks/redact"
 	"ways/hooks/spool"
 )
 
@@ -125,15 +126,48 @@ func (rs *ruleState) park(r *run, changed bool) {
 }
 
 // offer hands a frame over.
-func (rs *ruleState) offer(r *run, f spool.Frame) bool {
+func (rs *ruleState) offer(r *run, f spool.Frame, own bool) bool {
 	ruleSeq := rs.at.RuleSeq + 1
-	if !rs.Actor.TryOffer(delivery.NewItem(r.Dir, r.Session, f, ruleSeq, f.JSON)) {
+	if !rs.Actor.TryOffer(delivery.SharedItem(r.Dir, r.Session, f, ruleSeq, r.recent.share(f, own))) {
 		return false
 	}
 	r.Meter.Matched(r.ctx, rs.ID, ruleSeq)
 	rs.out = append(rs.out, handed{f.Seq, ruleSeq, f.At})
 	rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: ruleSeq, At: f.Next}
 	return true
+}
+
+// keepShared bounds the records that are kept for rules that come to them later, in
+// bytes: rules that fell behind together read the same ones within a short time.
+const keepShared = 4 << 20
+
+// recent are the records that were offered last, by where they are.
+type recent struct {
+	known map[spool.Position]*redact.Shared
+	order []spool.Position // oldest first
+	bytes int
+}
+
+// share is a frame's record, the same for all rules that are offered it. The frame's
+// bytes are copied unless own says that nobody changes them.
+func (c *recent) share(f spool.Frame, own bool) *redact.Shared {
+	if known := c.known[f.At]; known != nil {
+		return known
+	}
+	if !own {
+		f.JSON = slices.Clone(f.JSON)
+	}
+	record := redact.NewShared(f.JSON)
+	if c.known == nil {
+		c.known = map[spool.Position]*redact.Shared{}
+	}
+	c.known[f.At] = record
+	c.order = append(c.order, f.At)
+	for c.bytes += len(f.JSON); c.bytes > keepShared && len(c.order) > 1; c.order = c.order[1:] {
+		c.bytes -= len(c.known[c.order[0]].Bytes())
+		delete(c.known, c.order[0])
+	}
+	return record
 }
 
 // fallBehind gives the rule a reader of its own, from frame f on.
@@ -204,14 +238,13 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 			r.dirty = true
 			continue
 		}
-		f.JSON = slices.Clone(f.JSON)
 		switch {
 		case over && f.Seq > r.live:
 			r.Meter.Matched(r.ctx, rs.ID, rs.at.RuleSeq+1)
 			r.Meter.Dropped(r.ctx, rs.ID, gapQueueFull, 1)
 			r.gap(record.Gap{Reason: gapQueueFull, Rule: rs.ID}, 1)
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq + 1, At: f.Next}
-		case !rs.offer(r, f):
+		case !rs.offer(r, f, false):
 			// Full after all; look at this frame again next time.
 			rs.own.Close()
 			rs.own = spool.NewReader(r.Dir, f.At)

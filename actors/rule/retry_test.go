@@ -53,7 +53,7 @@ func newDesk(maxAge time.Duration, answers ...error) *desk {
 	dog := watchdog.New()
 	d.Rule = New(Options{
 		ID: "a/b", Timeout: 5 * time.Second, Delivery: plan.AtLeastOnce, MaxAge: maxAge, Dead: d, Window: 8, Target: d,
-		Seal: redact.Plain, Watchdog: dog, Meter: d, Acks: d, Log: zerolog.Nop(),
+		Seal: redact.PlainShared, Watchdog: dog, Meter: d, Acks: d, Log: zerolog.Nop(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel

@@ -1,5 +1,6 @@
 // Package rule is the actor of one rule: a bounded queue, and one record at a
-// time through masking to the rule's target, in order (design §7).
+// time through masking to the rule's target, in order (design §7). Where a target
+// takes several at once, those that wait already go together.
 package rule
 
 import (
@@ -25,8 +26,15 @@ import (
 // given up.
 const maxPanics = 3
 
+// mostTogether is how many records a target is given at once. It is little, since
+// they share one deadline, and a rule that is stopped finishes them first.
+const mostTogether = 32
+
+// bytesTogether is how many bytes of records are given at once before no more are.
+const bytesTogether = 256 << 10
+
 // Seal makes the payload from a record: masked, or as it is.
-type Seal func(record []byte, add redact.Envelope) redact.Payload
+type Seal func(record *redact.Shared, add redact.Envelope) redact.Payload
 
 // Watchdog gives a dispatch its deadline; the watchdog actor is one.
 type Watchdog interface {
@@ -83,12 +91,14 @@ type Options struct {
 type Rule struct {
 	Options
 	queue chan delivery.Item
-	// hand is the record being dispatched and panics how often it has brought the
-	// actor down. They outlive a panic, which is why they are not local to Serve;
-	// only Serve touches them.
-	hand   *delivery.Item
+	// hand are the records being dispatched, oldest first, and panics how often the
+	// first has brought the actor down. They outlive a panic, which is why they are
+	// not local to Serve; only Serve touches them.
+	hand   []delivery.Item
 	panics int
-	// sealed is the payload of the record in hand; nil until it is made.
+	// alone is how many of those in hand go one by one, since together they failed.
+	alone int
+	// sealed is the payload of the first record in hand; nil until it is made.
 	sealed *redact.Payload
 	// said is the reason last logged, and unsaid how often it came again.
 	said   string
@@ -117,7 +127,7 @@ func (r *Rule) TryOffer(it delivery.Item) bool {
 // the rule's timeout.
 func (r *Rule) Serve(ctx context.Context) error {
 	for {
-		if r.hand == nil {
+		if len(r.hand) == 0 {
 			if err := ctx.Err(); err != nil {
 				return errors.Join(err, r.Target.Close()) // select would pick either
 			}
@@ -125,18 +135,87 @@ func (r *Rule) Serve(ctx context.Context) error {
 			case <-ctx.Done():
 				return errors.Join(ctx.Err(), r.Target.Close())
 			case it := <-r.queue:
-				r.hand, r.panics, r.sealed = &it, -1, nil
+				r.take(it)
 			}
 		}
-		// Every time Serve begins with a record in hand, that record brought the
-		// actor down.
-		r.panics++
-		lost, err := r.finish(ctx, *r.hand)
-		if err != nil {
+		if way, ok := r.Target.(target.Batch); ok && len(r.hand) > 1 && r.alone == 0 {
+			r.together(context.WithoutCancel(ctx), way)
+		} else {
+			// Every time Serve begins with a record in hand, that record brought the
+			// actor down, or was with one that did.
+			r.panics++
+			lost, err := r.finish(ctx, r.hand[0])
+			if err != nil {
+				return errors.Join(err, r.Target.Close())
+			}
+			r.done(ctx, lost)
+			r.alone = max(r.alone-1, 0)
+		}
+		if err := ctx.Err(); err != nil {
 			return errors.Join(err, r.Target.Close())
 		}
-		r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand.Seq, Lost: lost})
-		r.hand, r.sealed = nil, nil
+	}
+}
+
+// take begins with a record, and with what else waits if the target takes several
+// at once.
+func (r *Rule) take(it delivery.Item) {
+	r.hand, r.alone, r.panics, r.sealed = append(r.hand[:0], it), 0, -1, nil
+	if _, ok := r.Target.(target.Batch); !ok || r.Unordered || r.Dir != "" {
+		return
+	}
+	for len(r.hand) < mostTogether {
+		select {
+		case it := <-r.queue:
+			r.hand = append(r.hand, it)
+		default:
+			return
+		}
+	}
+}
+
+// done says that the first record in hand is finished with.
+func (r *Rule) done(ctx context.Context, lost string) {
+	r.Acks.Done(context.WithoutCancel(ctx), delivery.Done{Rule: r.ID, Seq: r.hand[0].Seq, Lost: lost})
+	r.hand[0] = delivery.Item{}
+	r.hand, r.panics, r.sealed = r.hand[1:], -1, nil
+}
+
+// together sends what is in hand at once. What is not accepted is left in hand, to
+// go one by one: then a failure is one record's, and told and retried as ever.
+func (r *Rule) together(ctx context.Context, way target.Batch) {
+	r.alone = len(r.hand) // also should this panic
+	if r.said != "" {
+		return // the consumer has just failed
+	}
+	var ds []target.Dispatch
+	for size, n := 0, 0; n < len(r.hand) && size < bytesTogether; n++ {
+		it := r.hand[n]
+		rec, err := it.Shared()
+		if err != nil {
+			break
+		}
+		d := r.dispatch(it, r.Seal(rec, redact.Envelope{Rule: r.ID, RuleSeq: it.RuleSeq}), 1)
+		size += len(d.Body.Bytes())
+		ds = append(ds, d)
+	}
+	if len(ds) < 2 {
+		return
+	}
+	began := time.Now()
+	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
+	accepted, err := way.DeliverAll(guarded, ds)
+	release()
+	failpoint.Here("rule.sent")
+	took := time.Since(began)
+	for _, d := range ds[:accepted] {
+		it := r.hand[0]
+		r.delivered(ctx, it, delivery.Arrival{Masked: d.Body.Counts(), Took: took, Lag: max(time.Since(it.Time()), 0)})
+		r.done(ctx, "")
+	}
+	r.alone = len(r.hand)
+	if err == nil {
+		r.alone = 0
 	}
 }
 
@@ -271,7 +350,7 @@ func (r *Rule) seal(it delivery.Item) (redact.Payload, *failure) {
 		}}
 	}
 	if r.sealed == nil {
-		rec, err := it.Record()
+		rec, err := it.Shared()
 		if err != nil {
 			return body, &failure{Loss: delivery.Loss{Kind: target.Refused, Reason: reasonSpool, Seq: it.Seq, Words: err.Error()}, untried: true}
 		}
@@ -286,10 +365,7 @@ func (r *Rule) seal(it delivery.Item) (redact.Payload, *failure) {
 func (r *Rule) send(ctx context.Context, it delivery.Item, body redact.Payload, attempt int) *failure {
 	began := time.Now()
 	guarded, release := r.Watchdog.Watch(ctx, r.String(), r.Timeout)
-	err := r.Target.Deliver(guarded, target.Dispatch{
-		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: dirs.SessionLabel(it.Session), Seq: it.Seq, Attempt: attempt,
-		Unordered: r.Unordered, Body: body,
-	})
+	err := r.Target.Deliver(guarded, r.dispatch(it, body, attempt))
 	release()
 	failpoint.Here("rule.sent")
 	if err == nil {
@@ -301,6 +377,14 @@ func (r *Rule) send(ctx context.Context, it delivery.Item, body redact.Payload, 
 		f.Words = r.Quiet(f.Words)
 	}
 	return &f
+}
+
+// dispatch is a record on its way to the target.
+func (r *Rule) dispatch(it delivery.Item, body redact.Payload, attempt int) target.Dispatch {
+	return target.Dispatch{
+		ID: DeliveryID(it.Session, r.ID, it.Seq), Rule: r.ID, Session: dirs.SessionLabel(it.Session), Seq: it.Seq, Attempt: attempt,
+		Unordered: r.Unordered, Body: body,
+	}
 }
 
 // failureOf is what a target's error means for a record.

@@ -37,7 +37,7 @@ func newBench(window int, timeout time.Duration, deliver func(ctx context.Contex
 	b := &bench{deliver: deliver, ended: make(chan error, 1)}
 	dog := watchdog.New()
 	b.Rule = New(Options{
-		ID: "a/b", Timeout: timeout, Delivery: plan.BestEffort, Window: window, Target: b, Seal: redact.Plain,
+		ID: "a/b", Timeout: timeout, Delivery: plan.BestEffort, Window: window, Target: b, Seal: redact.PlainShared,
 		Watchdog: dog, Meter: b, Acks: acks{b}, Log: zerolog.Nop(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

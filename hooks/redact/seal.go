@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,6 +32,45 @@ func (m *Masker) Seal(rec []byte, add Envelope) Payload {
 		return Plain(rec, add)
 	}
 	return Payload{body: appendEnvelope(out, add, counts), counts: counts}
+}
+
+// Shared is one record that several rules are to be sent. It is masked once, by
+// whoever needs it first, and does not change after that: any number of goroutines
+// may use one at once.
+type Shared struct {
+	rec  []byte
+	once sync.Once
+	// by masked it; masked is nil, and so is found, where nothing was.
+	by     *Masker
+	masked []byte
+	found  map[string]int
+}
+
+// NewShared returns the record for sharing. Nobody may change rec any more.
+func NewShared(rec []byte) *Shared { return &Shared{rec: rec} }
+
+// Bytes returns the record, unmasked. The caller must not change it.
+func (s *Shared) Bytes() []byte { return s.rec }
+
+// SealShared is Seal of a record that others are sent too.
+func (m *Masker) SealShared(s *Shared, add Envelope) Payload {
+	s.once.Do(func() { s.masked, s.found = m.mask(s.rec); s.by = m })
+	if s.by != m {
+		return m.Seal(s.rec, add) // its rules are others
+	}
+	if s.found == nil {
+		return Plain(s.rec, add)
+	}
+	return Payload{body: appendEnvelope(roomy(s.masked, add), add, s.found), counts: s.found}
+}
+
+// PlainShared is Plain of a record that others are sent too.
+func PlainShared(s *Shared, add Envelope) Payload { return Plain(s.rec, add) }
+
+// roomy is a copy of rec with room for the envelope.
+func roomy(rec []byte, add Envelope) []byte {
+	const fields = 96 // names, a number, and the kinds of a few secrets
+	return append(make([]byte, 0, len(rec)+len(add.Rule)+fields), rec...)
 }
 
 // Again is the payload of a record that was sealed before and kept, a dead
@@ -110,7 +150,7 @@ func (m *Masker) mask(rec []byte) (masked []byte, found map[string]int) {
 // Plain adds the envelope to rec and masks nothing: a rule's `redact: none`.
 func Plain(rec []byte, add Envelope) Payload {
 	rec = bytes.TrimSpace(rec)
-	return Payload{body: appendEnvelope(slices.Clone(rec), add, nil)}
+	return Payload{body: appendEnvelope(roomy(rec, add), add, nil)}
 }
 
 // appendEnvelope adds the fields of dispatch before rec's last brace.
