@@ -29,19 +29,18 @@ func run(args []string) (code int) {
 			}
 		}
 	}()
-	self, err := os.Executable()
 	switch {
-	case hook && err != nil:
-		return 0
 	case hook:
 		front.Run(front.Process{
-			Stdin: syscall.Stdin, Getenv: os.Getenv, Env: os.Environ(), Self: self, Now: time.Now,
+			Stdin: syscall.Stdin, Getenv: os.Getenv, Now: time.Now, Environ: os.Environ, Executable: os.Executable,
 		})
 		return 0
 	case len(args) == 1 && args[0] == "--version":
 		os.Stdout.WriteString("ways " + version + "\n")
 		return 0
-	case err != nil:
+	}
+	self, err := os.Executable()
+	if err != nil {
 		os.Stderr.WriteString("ways: cannot find its own path: " + err.Error() + "\n")
 		return 1
 	}

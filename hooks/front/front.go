@@ -57,10 +57,11 @@ type Process struct {
 	// Stdin is a descriptor below 32.
 	Stdin  int
 	Getenv func(string) string
-	Env    []string
-	// Self is the path of the running binary.
-	Self string
-	Now  func() time.Time
+	Now    func() time.Time
+	// Environ and Executable are os's. They are asked when another program is
+	// started, which is rare.
+	Environ    func() []string
+	Executable func() (string, error)
 }
 
 // hook is one run.
@@ -178,9 +179,6 @@ func (h *hook) handle(raw []byte) {
 // index reads the project's index, compiled anew when one of its files changed.
 func (h *hook) index(project string) (index.Header, bool) {
 	path := h.dirs.Index(project)
-	compile := launch.Command{
-		Path: h.operator(), Args: []string{"sensors", "compile", "--project=" + project}, Env: h.Env,
-	}
 	var runErr error
 	// Twice, since another hook's compilation, begun before the change, may put
 	// its index over the one that was just made.
@@ -189,7 +187,14 @@ func (h *hook) index(project string) (index.Header, bool) {
 		if err == nil && idx.Stale(project) == "" {
 			return idx, true
 		}
-		if runErr = launch.Run(compile); runErr != nil {
+		var compiler string
+		if compiler, runErr = h.operator(); runErr != nil {
+			break
+		}
+		runErr = launch.Run(launch.Command{
+			Path: compiler, Args: []string{"sensors", "compile", "--project=" + project}, Env: h.Environ(),
+		})
+		if runErr != nil {
 			break
 		}
 	}
@@ -261,8 +266,13 @@ func (h *hook) append(dir string, ev payload.Event, project string, want record.
 // rules and waits (design §8). It returns only when that cannot be: the
 // dispatcher then takes the records over.
 func (h *hook) block(ev payload.Event, project string, res spool.Result) {
+	operator, err := h.operator()
+	if err != nil {
+		h.refuse(tally.BlockFailed, "detail", err.Error())
+		return
+	}
 	args := []string{
-		h.operator(), "sensors", "block", "--session=" + ev.Session, "--project=" + project,
+		operator, "sensors", "block", "--session=" + ev.Session, "--project=" + project,
 		"--first=" + strconv.FormatUint(res.First, 10),
 		"--segment=" + strconv.FormatUint(res.At.Segment, 10), "--offset=" + strconv.FormatInt(res.At.Offset, 10),
 	}
@@ -274,7 +284,7 @@ func (h *hook) block(ev payload.Event, project string, res spool.Result) {
 		}
 		args = append(args, "--ticket-fd="+strconv.Itoa(fd))
 	}
-	err := syscall.Exec(h.operator(), args, launch.Environment(h.Env))
+	err = syscall.Exec(operator, args, launch.Environment(h.Environ()))
 	h.refuse(tally.BlockFailed, "detail", err.Error())
 }
 
@@ -287,19 +297,31 @@ func (h *hook) wake(dir, session string) {
 	}
 	if err == nil {
 		defer lock.Close()
-		err = launch.Start(launch.Command{
-			Path: h.operator(),
-			Args: []string{"sensors", "dispatch", "--session=" + session, "--lock-fd=" + strconv.Itoa(launch.LockFD)},
-			Env:  launch.Environment(h.Env),
-		}, lock)
+		err = h.start(session, lock)
 	}
 	if err != nil {
 		h.refuse(tally.LaunchFailed, "detail", err.Error())
 	}
 }
 
+// start starts the session's dispatcher under its lock.
+func (h *hook) start(session string, lock *os.File) error {
+	operator, err := h.operator()
+	if err != nil {
+		return err
+	}
+	return launch.Start(launch.Command{
+		Path: operator,
+		Args: []string{"sensors", "dispatch", "--session=" + session, "--lock-fd=" + strconv.Itoa(launch.LockFD)},
+		Env:  launch.Environment(h.Environ()),
+	}, lock)
+}
+
 // operator is the operator binary beside the running one.
-func (h *hook) operator() string { return Sibling(h.Self, "waysctl") }
+func (h *hook) operator() (string, error) {
+	self, err := h.Executable()
+	return Sibling(self, "waysctl"), err
+}
 
 // Sibling is a program in the directory of self.
 func Sibling(self, name string) string { return filepath.Join(filepath.Dir(self), name) }

@@ -83,35 +83,22 @@ func Parse(raw []byte) (Event, error) {
 	case tok.Kind() != '{':
 		return Event{}, ErrNotObject
 	}
-	texts := map[string]*string{
-		"hook_event_name": &ev.Name, "session_id": &ev.Session, "cwd": &ev.Cwd,
-		"agent_id": &ev.AgentID, "agent_type": &ev.AgentType, "prompt_id": &ev.PromptID,
-		"tool_use_id": &ev.ToolUseID, "transcript_path": &ev.Transcript,
-		"agent_transcript_path": &ev.AgentTranscript,
-	}
-	values := map[string]*jsontext.Value{
-		"prompt": &ev.Prompt, "last_assistant_message": &ev.LastMessage,
-		"tool_name": &ev.ToolName, "tool_input": &ev.ToolInput, "tool_use_id": &ev.ToolUse,
-		"tool_response": &ev.ToolResponse, "error": &ev.Error, "is_interrupt": &ev.IsInterrupt,
-		"duration_ms": &ev.DurationMS, "source": &ev.Source, "model": &ev.Model,
-		"reason": &ev.Reason, "trigger": &ev.Trigger, "custom_instructions": &ev.CustomInstructions,
-	}
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
 		if err != nil {
 			return Event{}, syntax(err)
 		}
-		key := name.String()
+		toText, toValue := ev.field(name.String())
 		val, err := dec.ReadValue()
 		if err != nil {
 			return Event{}, syntax(err)
 		}
 		end := int(dec.InputOffset())
-		if to, ok := values[key]; ok {
-			*to = raw[end-len(val) : end : end]
+		if toValue != nil {
+			*toValue = raw[end-len(val) : end : end]
 		}
-		if to, ok := texts[key]; ok {
-			*to = text(val)
+		if toText != nil {
+			*toText = text(val)
 		}
 	}
 	if _, err := dec.ReadToken(); err != nil {
@@ -124,6 +111,58 @@ func Parse(raw []byte) (Event, error) {
 		return ev, ErrNoEvent
 	}
 	return ev, nil
+}
+
+// field is where a member of the payload belongs: to a text, a raw value, both or
+// none. A switch and no map, which would be made anew in each process.
+func (ev *Event) field(key string) (*string, *jsontext.Value) {
+	switch key {
+	case "hook_event_name":
+		return &ev.Name, nil
+	case "session_id":
+		return &ev.Session, nil
+	case "cwd":
+		return &ev.Cwd, nil
+	case "agent_id":
+		return &ev.AgentID, nil
+	case "agent_type":
+		return &ev.AgentType, nil
+	case "prompt_id":
+		return &ev.PromptID, nil
+	case "transcript_path":
+		return &ev.Transcript, nil
+	case "agent_transcript_path":
+		return &ev.AgentTranscript, nil
+	case "tool_use_id":
+		return &ev.ToolUseID, &ev.ToolUse
+	case "prompt":
+		return nil, &ev.Prompt
+	case "last_assistant_message":
+		return nil, &ev.LastMessage
+	case "tool_name":
+		return nil, &ev.ToolName
+	case "tool_input":
+		return nil, &ev.ToolInput
+	case "tool_response":
+		return nil, &ev.ToolResponse
+	case "error":
+		return nil, &ev.Error
+	case "is_interrupt":
+		return nil, &ev.IsInterrupt
+	case "duration_ms":
+		return nil, &ev.DurationMS
+	case "source":
+		return nil, &ev.Source
+	case "model":
+		return nil, &ev.Model
+	case "reason":
+		return nil, &ev.Reason
+	case "trigger":
+		return nil, &ev.Trigger
+	case "custom_instructions":
+		return nil, &ev.CustomInstructions
+	}
+	return nil, nil
 }
 
 // text is the string that val spells; empty for any other kind of value.
