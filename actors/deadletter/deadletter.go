@@ -63,7 +63,7 @@ func (s Store) lock(rule string) (*os.File, error) {
 	if err := dirs.MakePrivate(s.dir); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(s.path(rule)+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(s.path(rule)+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

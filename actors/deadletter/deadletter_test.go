@@ -359,3 +359,14 @@ func TestUnfinishedFilesGo(t *testing.T) {
 		t.Errorf("%s is left: %v", left, err)
 	}
 }
+
+// TestLockIsAFile: nothing else in its place is locked, or waited for.
+func TestLockIsAFile(t *testing.T) {
+	s := NewStore(t.TempDir())
+	if err := errors.Join(os.Mkdir(s.dir, 0o700), syscall.Mkfifo(s.path("a/b")+".lock", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(letter("1")); !errors.Is(err, dirs.ErrNotFile) {
+		t.Errorf("put: %v", err)
+	}
+}

@@ -79,6 +79,13 @@ func refuseIO(err error) error {
 	return &Refusal{Problem: "it cannot be reached: " + err.Error(), Remedy: "check the path and its permissions"}
 }
 
+// Read returns the text of a settings file; nil when there is none. Symlinks are
+// followed, and nothing is waited for. Errors match ErrRefused.
+func Read(path string) ([]byte, error) {
+	s, err := take(path)
+	return s.text, err
+}
+
 // take reads the settings file at path.
 func take(path string) (snapshot, error) {
 	real, exists, err := resolve(path)
@@ -239,7 +246,7 @@ func (s snapshot) create(path string, text []byte) error {
 // overwrite writes into the file itself. It is not atomic: a crash in the
 // middle leaves a broken file, and the backup.
 func (s snapshot) overwrite(path string, text []byte) error {
-	f, err := os.OpenFile(s.real, os.O_WRONLY, 0)
+	f, err := os.OpenFile(s.real, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -48,3 +48,10 @@ func Clear(path string) {
 		_ = os.Remove(path)
 	}
 }
+
+// Linked reports whether a file has other names (hard links): what is written to it
+// shows under those, wherever they are.
+func Linked(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Lstat(path, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFREG && st.Nlink > 1
+}

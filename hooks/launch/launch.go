@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"ways/hooks/dirs"
 )
 
 // Names in a session directory.
@@ -35,7 +37,7 @@ var ErrRunning = errors.New("a dispatcher is running for this session")
 // TryLock takes a session's dispatcher lock without waiting. The lock lives as
 // long as the returned file, in whichever process that is.
 func TryLock(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	f, err := dirs.Open(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("open the dispatcher's lock: %w", err)
 	}

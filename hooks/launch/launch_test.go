@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ways/hooks/dirs"
 )
 
 // The test binary runs itself as the program that is started.
@@ -426,5 +428,16 @@ func TestEnvironment(t *testing.T) {
 	want := []string{"HOME=/h", "CLAUDETTE=kept", "MY_CLAUDE_KEY=kept", "WAYS_DISPATCHER_IDLE=1s", "EMPTY=", "odd", "X=CLAUDE_Y=z"}
 	if got := Environment(in); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLockIsAFile: nothing else in its place is locked, or waited for.
+func TestLockIsAFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, lockName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TryLock(dir); !errors.Is(err, dirs.ErrNotFile) {
+		t.Errorf("got %v", err)
 	}
 }

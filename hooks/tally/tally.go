@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"ways/hooks/dirs"
+	"ways/hooks/temp"
 )
 
 // Reason is why a hook did not do its work; the name of its counter.
@@ -68,9 +69,19 @@ func Note(d dirs.Dirs, now time.Time, reason Reason, fields ...string) {
 	if dirs.MakePrivate(d.State) != nil {
 		return
 	}
-	count(filepath.Join(d.State, countsName), reason)
+	log := filepath.Join(d.State, logName)
+	counts := filepath.Join(d.State, countsName)
+	if dirs.Linked(counts) {
+		// The other name keeps what it has; the counting goes on in a copy.
+		data, err := dirs.ReadFile(counts)
+		if err != nil || temp.Write(counts, data, false) != nil {
+			return
+		}
+		logLine(log, now, countsName+" had another name elsewhere, a hard link; it is a copy now")
+	}
+	count(counts, reason)
 	if reason != Duplicate {
-		logLine(filepath.Join(d.State, logName), now, reason, fields)
+		logLine(log, now, "hook refused", append([]string{"reason", string(reason)}, fields...)...)
 	}
 }
 
@@ -166,12 +177,18 @@ func Counts(d dirs.Dirs) (map[Reason]uint64, error) {
 // LogPath is the log of refusals.
 func LogPath(d dirs.Dirs) string { return filepath.Join(d.State, logName) }
 
-func logLine(path string, now time.Time, reason Reason, fields []string) {
+func logLine(path string, now time.Time, message string, fields ...string) {
+	if dirs.Linked(path) {
+		if os.Remove(path) != nil {
+			return
+		}
+		logLine(path, now, "the log had another name elsewhere, a hard link, which keeps it; here begins a new one")
+	}
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
 		_ = os.Rename(path, path+".1")
 	}
-	line := append(now.UTC().AppendFormat([]byte(`{"time":"`), time.RFC3339Nano), `","level":"warn","message":"hook refused","reason":`...)
-	line, _ = jsontext.AppendQuote(line, string(reason))
+	line := append(now.UTC().AppendFormat([]byte(`{"time":"`), time.RFC3339Nano), `","level":"warn","message":`...)
+	line, _ = jsontext.AppendQuote(line, message)
 	for i := 0; i+1 < len(fields); i += 2 {
 		line = append(line, ',')
 		line, _ = jsontext.AppendQuote(line, fields[i])

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -264,5 +265,45 @@ func TestFullDisk(t *testing.T) {
 	lines := logLines(t, LogPath(d))
 	if len(lines) < 2 || len(lines) > 10 || lines[len(lines)-1]["reason"] != "panic" {
 		t.Errorf("%v", lines)
+	}
+}
+
+// TestHardLinks: what has another name elsewhere is left as it is there. The
+// numbers go on in a copy, the log in a new file, which says so.
+func TestHardLinks(t *testing.T) {
+	d := dirs.Dirs{State: t.TempDir()}
+	elsewhere := t.TempDir()
+	Note(d, time.Now(), Empty)
+	was := map[string]string{}
+	for _, name := range []string{countsName, logName} {
+		if err := os.Link(filepath.Join(d.State, name), filepath.Join(elsewhere, name)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(elsewhere, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was[name] = string(text)
+	}
+	for range 2 {
+		Note(d, time.Now(), Empty)
+	}
+	checkCounts(t, d, map[Reason]uint64{Empty: 3})
+	for name, want := range was {
+		if got, err := os.ReadFile(filepath.Join(elsewhere, name)); string(got) != want || err != nil {
+			t.Errorf("%s elsewhere: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	var said []string
+	for _, line := range logLines(t, LogPath(d)) {
+		said = append(said, line["message"])
+	}
+	want := []string{
+		"the log had another name elsewhere, a hard link, which keeps it; here begins a new one",
+		"hook-counts had another name elsewhere, a hard link; it is a copy now",
+		"hook refused", "hook refused",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("the log says %q, want %q", said, want)
 	}
 }

@@ -95,7 +95,7 @@ func Sweep(dir string) {
 }
 
 func remove(path string) {
-	f, err := dirs.Open(path, os.O_RDWR)
+	f, err := dirs.Open(path, os.O_RDWR) // some systems want that for a lock
 	if err != nil {
 		return // not ours, or just gone
 	}

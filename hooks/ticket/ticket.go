@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"ways/hooks/dirs"
 )
 
 // dirName is the directory of tickets in a session's directory.
@@ -44,7 +46,7 @@ func Claim(dir string, first, last uint64) ([]Ticket, error) {
 	}
 	var held []Ticket
 	for seq := first; seq <= last; seq++ {
-		f, err := os.OpenFile(path(dir, seq), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+		f, err := dirs.Open(path(dir, seq), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND)
 		if err == nil {
 			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		}
@@ -102,7 +104,7 @@ var ErrHeld = errors.New("the hook's process is still at it")
 // Read returns the lines of a ticket. os.ErrNotExist: the record has none, so it
 // is the dispatcher's alone. A last line without an end was torn, and is left out.
 func Read(dir string, seq uint64) ([][]byte, error) {
-	f, err := os.OpenFile(path(dir, seq), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := dirs.Open(path(dir, seq), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,7 @@ func Reclaim(dir string, seq uint64) error {
 // parallel, so it counts in the order records are handed out.
 func Number(dir, rule string) (uint64, error) {
 	name := strings.ReplaceAll(rule, "/", "~") + ".n"
-	f, err := os.OpenFile(filepath.Join(dir, dirName, name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := dirs.Open(filepath.Join(dir, dirName, name), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return 0, fmt.Errorf("number a record: %w", err)
 	}

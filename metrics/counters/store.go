@@ -373,6 +373,9 @@ func replace(path string, content any) (done bool, err error) {
 		return false, fmt.Errorf("save %s: %w", path, err)
 	}
 	tmp := path + unfinished
+	if info, err := os.Lstat(tmp); err == nil && !info.Mode().IsRegular() {
+		_ = os.Remove(tmp) // nothing of ours, and in the way
+	}
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return false, fmt.Errorf("save counters: %w", err)

@@ -344,3 +344,26 @@ func TestHistogramBuckets(t *testing.T) {
 		}
 	}
 }
+
+// What lies in the place of a file that is being written holds nobody up.
+func TestNoFileInTheWay(t *testing.T) {
+	dir := state(t)
+	s := counters.NewStore(dir)
+	l := s.Open("one", "one", time.Unix(1, 0))
+	count(l, 1)
+	save(t, l, 1)
+	tmp := files(t, dir)[0] + ".tmp"
+	for name, put := range map[string]func() error{
+		"a FIFO":      func() error { return syscall.Mkfifo(tmp, 0o600) },
+		"a symlink":   func() error { return os.Symlink("/dev/null", tmp) },
+		"a directory": func() error { return os.Mkdir(tmp, 0o700) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Save(time.Unix(2, 0)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	check(t, s, 1)
+}

@@ -298,14 +298,14 @@ func (s *store) lock(ctx context.Context, create bool) error {
 
 func (s *store) tryLock(create bool) (bool, error) {
 	if s.file == nil {
-		flags := os.O_RDWR | syscall.O_NOFOLLOW
+		flags := os.O_RDWR
 		if create {
 			flags |= os.O_CREATE
 			if err := dirs.MakePrivate(filepath.Dir(s.path)); err != nil {
 				return false, err
 			}
 		}
-		f, err := os.OpenFile(s.path, flags, 0o600)
+		f, err := dirs.Open(s.path, flags)
 		if err != nil {
 			return false, err
 		}

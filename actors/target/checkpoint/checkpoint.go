@@ -110,12 +110,12 @@ func Text(name string, h chain.Head) string {
 // loadSigner reads the signing key, making it when there is none.
 func loadSigner(path string) (note.Signer, error) {
 	temp.Sweep(filepath.Dir(path)) // a second key nobody uses
-	text, err := os.ReadFile(path)
+	text, err := dirs.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeKey(path); err != nil {
 			return nil, err
 		}
-		text, err = os.ReadFile(path)
+		text, err = dirs.ReadFile(path)
 	}
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func makeKey(path string) error {
 		}
 		return err
 	}
-	return os.WriteFile(path+publicSuffix, []byte(public+"\n"), 0o600)
+	return temp.Write(path+publicSuffix, []byte(public+"\n"), false)
 }
 
 // Verifier returns what checks signatures by the key in a file: a public key, or a

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -55,6 +56,36 @@ func TestHalfMadeKeysGo(t *testing.T) {
 		names, err := filepath.Glob(filepath.Join(state, "keys", "*"))
 		if want := []string{key, key + publicSuffix}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("the keys' directory holds %q, %v; want %q", names, err, want)
+		}
+	}
+}
+
+// TestKeyIsNeverWaitedFor, nor followed: what lies in its place says so.
+func TestKeyIsNeverWaitedFor(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a FIFO":    func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"a symlink": func(p string) error { return os.Symlink("/dev/null", p) },
+	} {
+		state := t.TempDir()
+		key := filepath.Join(state, "keys", "checkpoint")
+		if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(key); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := New(state, key).Write("a~b", chain.Head{})
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: waits", name)
 		}
 	}
 }

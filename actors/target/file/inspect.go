@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"ways/hooks/chain"
+	"ways/hooks/dirs"
 )
 
 // Known is what the journal of a log knows of it, for who verifies the log.
@@ -44,9 +45,9 @@ func Inspect(ctx context.Context, stateDir, path string) (Known, error) {
 	place := filepath.Join(stateDir, "targets", name)
 	var err error
 	// For writing, since some systems want that for a lock.
-	j.file, err = os.OpenFile(place, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	j.file, err = dirs.Open(place, os.O_RDWR)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		j.file, err = os.OpenFile(place, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+		j.file, err = dirs.Open(place, os.O_RDONLY)
 	}
 	if err != nil {
 		return Known{}, err

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"ways/hooks/dirs"
 )
 
 // tornLimit is where <hash>.torn begins anew, in bytes.
@@ -78,11 +80,14 @@ func (j *journal) tryLock() (bool, error) {
 		if err := j.disk.mkdirAll(filepath.Dir(j.path)); err != nil {
 			return false, err
 		}
-		f, err := j.disk.open(j.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW)
+		f, err := j.disk.open(j.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
 		if err != nil {
 			return false, err
 		}
 		st, err := j.disk.fstat(f)
+		if err == nil && st.kind != syscall.S_IFREG {
+			err = &fs.PathError{Op: "open the journal", Path: j.path, Err: dirs.ErrNotFile}
+		}
 		if err != nil {
 			return false, errors.Join(err, f.Close())
 		}

@@ -26,6 +26,7 @@ import (
 	"ways/hooks/dirs"
 	"ways/hooks/index"
 	"ways/hooks/launch"
+	"ways/hooks/temp"
 	"ways/metrics/events"
 	"ways/supervisor"
 )
@@ -156,9 +157,8 @@ func run(env cli.Env, d dirs.Dirs, session string, lock *os.File, when timing, l
 	dir := d.Session(session)
 	info, err := json.Marshal(Info{os.Getpid(), time.Now().UTC(), env.Version})
 	if err == nil {
-		// A new file: what lies there may be a FIFO, or lead elsewhere.
-		_ = os.Remove(filepath.Join(dir, InfoName))
-		err = os.WriteFile(filepath.Join(dir, InfoName), info, 0o600)
+		dirs.Clear(filepath.Join(dir, InfoName))
+		err = temp.Write(filepath.Join(dir, InfoName), info, false)
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("status will not show this process")

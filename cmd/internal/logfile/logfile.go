@@ -3,6 +3,7 @@
 package logfile
 
 import (
+	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,11 +25,20 @@ type File struct {
 }
 
 // Open returns a logger for a file, which is made at the first line. A FIFO or
-// symlink in its place is removed: it would hold the process, or lead elsewhere.
+// symlink in its place is removed: it would hold the process, or lead elsewhere. So
+// is a file with another name elsewhere, which keeps what was written until then.
 func (f File) Open(level zerolog.Level) zerolog.Logger {
 	dirs.Clear(f.Path)
-	return zerolog.New(&lumberjack.Logger{Filename: f.Path, MaxSize: f.Megabytes, MaxBackups: f.Backups}).
+	linked := dirs.Linked(f.Path)
+	if linked && os.Remove(f.Path) != nil {
+		return zerolog.Nop()
+	}
+	log := zerolog.New(&lumberjack.Logger{Filename: f.Path, MaxSize: f.Megabytes, MaxBackups: f.Backups}).
 		Level(level).Hook(stamp{})
+	if linked {
+		log.Warn().Msg("the log had another name elsewhere, a hard link, which keeps it; here begins a new one")
+	}
+	return log
 }
 
 // stamp puts the time on each line, finely enough to merge the lines of processes.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -167,9 +166,9 @@ func inspect(env cli.Env) Wiring {
 		return w
 	}
 	hook := wiring.Sensors(front.Sibling(self, "ways"))
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		w.Problem = err.Error()
+	text, err := wiring.Read(file)
+	if err != nil {
+		w.Problem = file + ": " + err.Error()
 		return w
 	}
 	found, err := wiring.Inspect(text, hook)

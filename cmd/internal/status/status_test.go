@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,5 +214,29 @@ func TestWords(t *testing.T) {
 		if got := size(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
+	}
+}
+
+// TestSettingsAreNeverWaitedFor: a FIFO in the place of the client's settings is
+// told of.
+func TestSettingsAreNeverWaitedFor(t *testing.T) {
+	k := newDesk(t)
+	path := filepath.Join(k.home, ".claude", "settings.json")
+	k.write(path, "{}")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan string, 1)
+	go func() { done <- k.run() }()
+	select {
+	case out := <-done:
+		if !strings.Contains(out, "not a regular file") {
+			t.Error(out)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("waits")
 	}
 }
