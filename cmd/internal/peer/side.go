@@ -17,6 +17,8 @@ type side struct {
 	configs []string
 	// fsync is the Collector's storage's.
 	fsync bool
+	// synchronous: the Collector's receiver keeps nothing back in memory.
+	synchronous bool
 	// push: records are posted to the Collector and not read from a file.
 	push bool
 }
@@ -49,6 +51,17 @@ func peer(name string, fsync bool, configs ...string) side {
 	return side{name: name, http: configs[0] == "http.yaml", fsync: fsync, configs: configs}
 }
 
+// synchronous is the Collector whose file receiver hands on what it has read at
+// once; by default it keeps up to 100 records, up to 100 ms, and a kill loses them.
+func synchronous(name string, configs ...string) side {
+	s := peer(name, true, configs...)
+	s.synchronous = true
+	return s
+}
+
+// gate is the feature gate for that. It is off by default: alpha in v0.165.
+const gate = "stanza.synchronousLogEmitter"
+
 // pushed is the Collector that is sent its records by who makes them.
 func pushed() side {
 	s := peer("pushed", true, "http.yaml", "push.yaml")
@@ -66,7 +79,7 @@ func throughputSides() []side {
 			}
 		}
 		if !http {
-			sides = append(sides, peer("", false, "file.yaml"), peer("", true, "file.yaml"))
+			sides = append(sides, peer("", false, "file.yaml"), peer("", true, "file.yaml"), synchronous("synchronous", "file.yaml"))
 		}
 	}
 	return append(
@@ -74,6 +87,7 @@ func throughputSides() []side {
 		peer("", false, "http.yaml"),
 		peer("", true, "http.yaml"),
 		peer("in order", true, "http.yaml", "in-order.yaml"),
+		synchronous("synchronous", "http.yaml"),
 		peer("one record a request", false, "http.yaml", "one-record.yaml"),
 		peer("one record a request", true, "http.yaml", "one-record.yaml"),
 		peer("one record a request, in order", true, "http.yaml", "one-record.yaml", "in-order.yaml"),
@@ -87,10 +101,12 @@ func lagSides() []side {
 		rival(false, "at_least_once", "secrets"),
 		peer("", true, "file.yaml"),
 		peer("every 10 ms", true, "file.yaml", "quick-file.yaml"),
+		synchronous("synchronous, every 10 ms", "file.yaml", "quick-file.yaml"),
 		rival(true, "best_effort", "secrets"),
 		rival(true, "at_least_once", "secrets"),
 		peer("", true, "http.yaml"),
 		peer("every 10 ms", true, "http.yaml", "quick-http.yaml"),
+		synchronous("synchronous, every 10 ms", "http.yaml", "quick-http.yaml"),
 		pushed(),
 	}
 }
@@ -100,10 +116,10 @@ func restSides() []side {
 	return []side{
 		rival(false, "at_least_once", "secrets"),
 		peer("", true, "file.yaml"),
-		peer("every 10 ms", true, "file.yaml", "quick-file.yaml"),
+		synchronous("synchronous, every 10 ms", "file.yaml", "quick-file.yaml"),
 		rival(true, "at_least_once", "secrets"),
 		peer("", true, "http.yaml"),
-		peer("every 10 ms", true, "http.yaml", "quick-http.yaml"),
+		synchronous("synchronous, every 10 ms", "http.yaml", "quick-http.yaml"),
 	}
 }
 
@@ -113,10 +129,11 @@ func killSides() []side {
 		rival(false, "best_effort", "secrets"),
 		rival(false, "at_least_once", "secrets"),
 		peer("", true, "file.yaml"),
-		rival(true, "best_effort", "secrets"),
+		synchronous("synchronous", "file.yaml"),
 		rival(true, "at_least_once", "secrets"),
 		peer("", true, "http.yaml"),
-		peer("one record a request, in order", true, "http.yaml", "one-record.yaml", "in-order.yaml"),
+		synchronous("synchronous", "http.yaml"),
+		synchronous("synchronous, one record a request, in order", "http.yaml", "one-record.yaml", "in-order.yaml"),
 		pushed(),
 	}
 }
@@ -155,6 +172,9 @@ func (s side) arguments(configs string) []string {
 	var args []string
 	for _, name := range s.configs {
 		args = append(args, "--config", "file:"+filepath.Join(configs, name))
+	}
+	if s.synchronous {
+		args = append(args, "--feature-gates", gate)
 	}
 	return args
 }
