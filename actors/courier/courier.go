@@ -77,8 +77,12 @@ func (c *Courier) Post(p Parcel) bool {
 
 // Serve delivers until ctx ends; then it tries each one that is left once.
 func (c *Courier) Serve(ctx context.Context) error {
-	again := time.NewTicker(pause)
+	// It runs only while something waits for another try.
+	again := time.NewTimer(pause)
 	defer again.Stop()
+	if len(c.waiting) == 0 {
+		again.Stop()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,11 +98,15 @@ func (c *Courier) Serve(ctx context.Context) error {
 			}
 		case p := <-c.mail:
 			c.waiting[p.Chain] = p
-			if len(c.mail) == 0 {
-				c.deliver(ctx)
+			if len(c.mail) > 0 {
+				continue
 			}
+			c.deliver(ctx)
 		case <-again.C:
 			c.deliver(ctx)
+		}
+		if len(c.waiting) > 0 {
+			again.Reset(pause)
 		}
 	}
 }

@@ -37,14 +37,16 @@ const (
 	DefaultSettle = 2 * time.Second
 	// DefaultLate is how long a client may be late with what a hook has told.
 	DefaultLate = 5 * time.Second
-	// DefaultPoll is how often transcripts, and the client's life, are looked at
-	// between hooks.
+	// DefaultPoll is how soon after a hook transcripts, and the client's life, are
+	// looked at again. While nothing comes they are looked at less and less often.
 	DefaultPoll = 2 * time.Second
 )
 
 const (
-	// quick is how often they are looked at while something is awaited.
-	quick = 200 * time.Millisecond
+	// quick is how often they are looked at while something is awaited, and maxPoll
+	// the longest time between two looks.
+	quick   = 200 * time.Millisecond
+	maxPoll = 32 * time.Second
 	// saveEvery bounds how often the state is saved while it changes.
 	saveEvery = time.Second
 	// backlog is how many frames are read between two looks at the transcripts.
@@ -161,6 +163,8 @@ type run struct {
 	spool *spool.Reader
 	dirty bool
 	saved time.Time
+	// moved is when anything was last heard or read.
+	moved time.Time
 	// gone is since when the client has been seen dead.
 	gone time.Time
 	// kept is the segment last told to the spool actor.
@@ -182,7 +186,7 @@ func (a *Actor) Serve(ctx context.Context) error {
 	if err != nil {
 		a.Log.Error().Err(err).Msg("transcripts are followed anew from here on")
 	}
-	r := &run{Actor: a, st: st, spool: spool.NewReader(a.Dir, st.Pos), noted: true, saved: time.Now()}
+	r := &run{Actor: a, st: st, spool: spool.NewReader(a.Dir, st.Pos), noted: true, saved: time.Now(), moved: time.Now()}
 	r.spool.Notes = true
 	a.sent = nil
 	defer r.spool.Close()
@@ -196,6 +200,7 @@ func (a *Actor) Serve(ctx context.Context) error {
 			timer.Stop()
 			return errors.Join(ctx.Err(), r.save())
 		case <-a.bell:
+			r.moved = time.Now()
 		case <-timer.C:
 			r.noted = true
 		case q := <-a.asks:
@@ -205,10 +210,12 @@ func (a *Actor) Serve(ctx context.Context) error {
 	}
 }
 
-// pause is how long there is nothing to do.
+// pause is how long there is nothing to do. A session that is left alone must not
+// wake the machine every other second: the longer nothing comes, the longer it is.
+// Whatever it is that no hook told is read when the next one comes, or at the end.
 func (r *run) pause() time.Duration {
 	now := time.Now()
-	wait := r.Poll
+	wait := max(r.Poll, min(now.Sub(r.moved), maxPoll))
 	if _, owed := r.st.owed(now, r.Late); owed || !r.gone.IsZero() || r.st.Ended && !r.st.Finished {
 		wait = min(wait, quick)
 	}
@@ -289,7 +296,7 @@ func (r *run) follow(ctx context.Context, final bool) {
 			now := time.Now()
 			rep, err := r.reader.Read(&f.File, final, func(l transcript.Line, again bool) { r.st.line(f, l, again, now) })
 			if rep.Bytes > 0 || rep.Rewritten {
-				r.dirty = true
+				r.dirty, r.moved = true, now
 			}
 			if rep.Rewritten {
 				r.Log.Warn().Str("transcript", path).Msg("the transcript was rewritten; read again from its beginning")
