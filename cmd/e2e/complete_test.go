@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ways/cmd/e2e/internal/mcpserver"
 )
 
 // olderClient is another version that the completeness of the record stream is
@@ -405,6 +407,47 @@ func TestCompleteBlocks(t *testing.T) {
 			}
 			if want := (map[string]int{"first": 1, "second": 1, "third": 1, "fourth": 1, "fifth": 1}); !maps.Equal(texts, want) {
 				t.Errorf("%v, want each part once:\n%s", texts, summary(readLog(t, log)))
+			}
+		})
+	}
+}
+
+// TestMCPServerIsKept: a newer client says which MCP server a tool is of, and the
+// records of the call and of its result say it as well; an older one does not.
+func TestMCPServerIsKept(t *testing.T) {
+	for version, want := range map[string]string{"": mcpserver.Name, olderClient: ""} {
+		t.Run("client "+version, func(t *testing.T) {
+			t.Parallel()
+			r := newRigOf(t, foreground, version)
+			in, log := auditAll(t, r)
+			const tool = "mcp__" + mcpserver.Name + "__" + mcpserver.Tool
+			session, res := r.run(t, `SCRIPT: [{"text":"a","tool":"`+tool+`","input":{"q":"zebra"}},{"text":"b","tool":"`+tool+`","input":{"q":"fail"}},{"text":"c"}]`)
+			if res.ExitCode != 0 {
+				t.Fatalf("exit %d: %s", res.ExitCode, res.Stderr)
+			}
+			in.waitGone(t, session)
+			raw, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]int{}
+			for line := range bytes.Lines(raw) {
+				var rec struct {
+					Section string
+					Data    struct {
+						Name      string
+						MCPServer struct{ Name string } `json:"mcp_server"`
+					}
+				}
+				if err := json.Unmarshal(line, &rec); err != nil {
+					t.Fatal(err)
+				}
+				if rec.Data.Name == tool {
+					seen[rec.Section+" "+rec.Data.MCPServer.Name]++
+				}
+			}
+			if w := map[string]int{"tool_call " + want: 2, "tool_result " + want: 2}; !maps.Equal(seen, w) {
+				t.Errorf("%v, want %v", seen, w)
 			}
 		})
 	}

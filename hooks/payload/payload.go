@@ -54,6 +54,7 @@ type Event struct {
 	Error              jsontext.Value
 	IsInterrupt        jsontext.Value
 	DurationMS         jsontext.Value
+	MCPServer          jsontext.Value // of newer clients, with a tool of an MCP server
 	Source             jsontext.Value
 	Model              jsontext.Value
 	Reason             jsontext.Value
@@ -75,7 +76,8 @@ func Parse(raw []byte) (Event, error) {
 		return Event{}, ErrTooLarge // a byte that is no UTF-8 becomes three
 	}
 	ev := Event{Raw: raw, Repaired: repaired}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	// A Buffer is read where it lies; of any other reader the decoder makes a copy.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	tok, err := dec.ReadToken()
 	switch {
 	case err != nil:
@@ -151,6 +153,8 @@ func (ev *Event) field(key string) (*string, *jsontext.Value) {
 		return nil, &ev.IsInterrupt
 	case "duration_ms":
 		return nil, &ev.DurationMS
+	case "mcp_server":
+		return nil, &ev.MCPServer
 	case "source":
 		return nil, &ev.Source
 	case "model":

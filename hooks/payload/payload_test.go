@@ -185,7 +185,7 @@ func rawFields(ev Event) map[string][]byte {
 	return map[string][]byte{
 		"prompt": ev.Prompt, "last_assistant_message": ev.LastMessage, "tool_name": ev.ToolName,
 		"tool_input": ev.ToolInput, "tool_use_id": ev.ToolUse, "tool_response": ev.ToolResponse, "error": ev.Error,
-		"is_interrupt": ev.IsInterrupt, "duration_ms": ev.DurationMS, "source": ev.Source, "model": ev.Model,
+		"is_interrupt": ev.IsInterrupt, "duration_ms": ev.DurationMS, "mcp_server": ev.MCPServer, "source": ev.Source, "model": ev.Model,
 		"reason": ev.Reason, "trigger": ev.Trigger, "custom_instructions": ev.CustomInstructions,
 	}
 }

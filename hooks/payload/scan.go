@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"bytes"
 	"errors"
 	"io"
 )
@@ -18,19 +19,26 @@ type scanner struct {
 // whether the value ends there. ErrNotObject: the input begins with something
 // that is neither an object nor an array.
 func (s *scanner) feed(b []byte) (int, bool, error) {
+	quote := -1 // the next quote from i on, when it is not behind i
 	for i := 0; i < len(b); i++ {
-		c := b[i]
 		if s.inString {
-			switch {
-			case s.escaped:
+			if s.escaped {
 				s.escaped = false
-			case c == '\\':
-				s.escaped = true
-			case c == '"':
+				continue
+			}
+			// Strings are nearly all there is of a large payload: to their next quote
+			// or backslash in one step, each byte looked at once for either.
+			if quote < i {
+				quote = next(b, i, '"')
+			}
+			if escape := next(b[:quote], i, '\\'); escape < quote {
+				i, s.escaped = escape, true
+			} else if i = quote; quote < len(b) {
 				s.inString = false
 			}
 			continue
 		}
+		c := b[i]
 		switch c {
 		case '"':
 			s.inString = s.started
@@ -51,6 +59,14 @@ func (s *scanner) feed(b []byte) (int, bool, error) {
 		}
 	}
 	return len(b), false, nil
+}
+
+// next is where c is in b from i on; b's end when it is nowhere.
+func next(b []byte, i int, c byte) int {
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return len(b)
 }
 
 // Read takes the first JSON object or array from r and stops at its end, also

@@ -112,15 +112,15 @@ func FromEvent(ev payload.Event, c Context, want Set) []Draft {
 			add(UserPrompt, object(field{"prompt", orNull(ev.Prompt)}, field{"origin", quote(origin)}))
 		}
 	case "PreToolUse":
-		add(ToolCall, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"input", orNull(ev.ToolInput)}))
+		add(ToolCall, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"input", orNull(ev.ToolInput)}, field{"mcp_server", ev.MCPServer}))
 	case "PostToolUse":
-		add(ToolResult, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"status", quote("ok")}, field{"output", orNull(ev.ToolResponse)}, field{"duration_ms", ev.DurationMS}))
+		add(ToolResult, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"status", quote("ok")}, field{"output", orNull(ev.ToolResponse)}, field{"duration_ms", ev.DurationMS}, field{"mcp_server", ev.MCPServer}))
 	case "PostToolUseFailure":
 		status := "error"
 		if string(ev.IsInterrupt) == "true" {
 			status = "interrupted"
 		}
-		add(ToolResult, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"status", quote(status)}, field{"error", orNull(ev.Error)}, field{"duration_ms", ev.DurationMS}))
+		add(ToolResult, object(field{"id", orNull(ev.ToolUse)}, field{"name", orNull(ev.ToolName)}, field{"status", quote(status)}, field{"error", orNull(ev.Error)}, field{"duration_ms", ev.DurationMS}, field{"mcp_server", ev.MCPServer}))
 	case "Stop":
 		addReply(ev, add)
 	case "SubagentStart":

@@ -39,7 +39,7 @@ func TestThinkingOfHooks(t *testing.T) {
 	plants := `"thinking":"a private thought","last_assistant_thinking":"a private thought","message":{"content":[` + block + `]},` +
 		`"tool_input":{"messages":[` + block + `,` + redacted + `]},"tool_response":{"content":[` + block + `,{"type":"text","text":"kept"},` + redacted + `]},` +
 		`"error":{"content":[` + block + `]},"last_assistant_message":[` + block + `],"prompt":[` + redacted + `],"source":` + block + `,"model":` + block +
-		`,"reason":` + block + `,"trigger":` + block + `,"custom_instructions":` + block + `,"tool_name":` + block + `,"duration_ms":` + block
+		`,"reason":` + block + `,"trigger":` + block + `,"custom_instructions":` + block + `,"tool_name":` + block + `,"duration_ms":` + block + `,"mcp_server":` + block
 	n := 0
 	for _, event := range record.Events() {
 		for _, rec := range from(t, `{"session_id":"s","hook_event_name":"`+event+`","tool_use_id":"t","agent_id":"a",`+plants+`}`, all(), false) {
