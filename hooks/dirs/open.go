@@ -16,19 +16,35 @@ var ErrNotFile = errors.New("not a regular file")
 // waits, whatever lies there: a FIFO would hold a plain open until somebody
 // takes its other end.
 func Open(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
+	fd, err := open(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, ErrNotFile)
+	var st syscall.Stat_t
+	switch err := syscall.Fstat(fd, &st); {
+	case err != nil:
+		_ = syscall.Close(fd)
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
+		_ = syscall.Close(fd)
+		return nil, fmt.Errorf("%s: %w", path, ErrNotFile)
 	}
-	if err != nil {
-		f.Close()
-		return nil, err
+	// What does not wait is given to the runtime's poller, which is of no use with
+	// a regular file, and takes longer to start than a hook has for all its files.
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		_ = syscall.Close(fd)
+		return nil, &os.PathError{Op: "fcntl", Path: path, Err: err}
 	}
-	return f, nil
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func open(path string, flags int) (int, error) {
+	for {
+		fd, err := syscall.Open(path, flags, 0o600)
+		if !errors.Is(err, syscall.EINTR) {
+			return fd, err
+		}
+	}
 }
 
 // ReadFile reads a file of ours, opened by Open.
