@@ -50,8 +50,13 @@ func TestFeedKnownEnds(t *testing.T) {
 		taken int
 		done  bool
 	}{
-		{`{"a":"b"} {}`, 9, true}, {`{"a":"}"}`, 9, true}, {`{"a":"\"}"}`, 11, true}, {`{"a":"\\"}}`, 10, true},
-		{`[[1],"]"]`, 9, true}, {`{"a":"\`, 7, false}, {` {}`, 3, true},
+		{`{"a":"b"} {}`, 9, true},
+		{`{"a":"}"}`, 9, true},
+		{`{"a":"\"}"}`, 11, true},
+		{`{"a":"\\"}}`, 10, true},
+		{`[[1],"]"]`, 9, true},
+		{`{"a":"\`, 7, false},
+		{` {}`, 3, true},
 	} {
 		if taken, done, err := feedIn(row.in, 1); taken != row.taken || done != row.done || err != nil {
 			t.Errorf("%q: %d bytes, %v, %v; want %d, %v", row.in, taken, done, err, row.taken, row.done)
