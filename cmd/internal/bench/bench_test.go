@@ -196,8 +196,8 @@ func TestRunRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"nothing", nil, "hook"},
-		{"an unknown verb", []string{"hok"}, "hook"},
+		{"nothing", nil, "hook or compare"},
+		{"an unknown verb", []string{"hok"}, "hook or compare"},
 		{"no binaries", []string{"hook", fixtures, "--bin", t.TempDir()}, "go tool task build"},
 		{"no payloads", []string{"hook", "--fixtures", t.TempDir()}, "--fixtures"},
 		{"no runs", []string{"hook", "--runs", "0"}, "--runs must be at least 1"},

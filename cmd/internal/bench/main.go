@@ -3,7 +3,8 @@
 // can beat, and beside the hooks that people write as scripts. It prints the
 // tables of docs/benchmarks.md.
 //
-//	bench hook  the product of --bin
+//	bench hook     the product of --bin
+//	bench compare  the work tree and the main branch, in ratios
 //
 // Every program runs once a round, in an order that is drawn anew, so that whatever
 // else the machine does falls on all of them. Nothing outside a temporary directory
@@ -33,13 +34,15 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to time: hook")
+		return errors.New("say what to time: hook or compare")
 	}
 	switch args[0] {
 	case "hook":
 		return runHook(ctx, args[1:])
+	case "compare":
+		return runCompare(ctx, args[1:])
 	}
-	return fmt.Errorf("%q is nothing to time: hook", args[0])
+	return fmt.Errorf("%q is nothing to time: hook or compare", args[0])
 }
 
 // counts are the flags that both verbs have.
