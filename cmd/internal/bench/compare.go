@@ -317,4 +317,3 @@ func ratioTable(base string, rows []ratioRow) string {
 	}
 	return b.String()
 }
-
