@@ -92,14 +92,16 @@ func newAutomaton(keywords []string) *automaton {
 
 	order := make([]uint32, states) // old state -> new row offset
 	plain := uint32(0)
-	for s := range states {
+	// The rows that most texts stay in, those of short beginnings, lie together.
+	queue = append([]uint32{0}, queue...)
+	for _, s := range queue {
 		if len(ends[s]) == 0 {
 			order[s] = plain << a.shift
 			plain++
 		}
 	}
 	a.firstOut = plain << a.shift
-	for s := range states {
+	for _, s := range queue {
 		if len(ends[s]) > 0 {
 			order[s] = a.firstOut + uint32(len(a.outs))<<a.shift
 			a.outs = append(a.outs, ends[s])

@@ -125,10 +125,12 @@ func (d *document) addString(rec []byte, i int) int {
 				return -1
 			}
 			i += size
-			for i < len(rec) && rec[i] != '\\' && rec[i] != '"' {
-				d.text = append(d.text, rec[i])
-				i++
+			end := i
+			for end < len(rec) && rec[end] != '\\' && rec[end] != '"' {
+				end++
 			}
+			d.text = append(d.text, rec[i:end]...)
+			i = end
 		}
 	}
 }
