@@ -46,14 +46,14 @@ func readState(f *os.File) (state, bool) {
 	if _, err := f.ReadAt(buf[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return state{}, false
 	}
-	best, found := state{}, false
-	for i := range 2 {
-		s, ok := decodeState(buf[i*slotDistance:][:slotSize])
-		if ok && (!found || s.generation > best.generation) {
-			best, found = s, true
-		}
+	newer, older := buf[:slotSize], buf[slotDistance:][:slotSize]
+	if slotGeneration(newer) < slotGeneration(older) {
+		newer, older = older, newer
 	}
-	return best, found
+	if s, ok := decodeState(newer); ok {
+		return s, true
+	}
+	return decodeState(older)
 }
 
 func (d disk) writeState(f *os.File, s *state) error {
@@ -78,6 +78,9 @@ func encodeState(s *state) [slotSize]byte {
 	le.PutUint64(b[slotSize-8:], uint64(crc.Castagnoli(0, b[:slotSize-8])))
 	return b
 }
+
+// slotGeneration is the generation that a slot says it has, whole or not.
+func slotGeneration(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8:]) }
 
 func decodeState(b []byte) (state, bool) {
 	le := binary.LittleEndian
