@@ -36,7 +36,10 @@ func run(args []string) (code int) {
 		})
 		return 0
 	case len(args) == 1 && args[0] == "--version":
-		os.Stdout.WriteString("ways " + version + "\n")
+		if _, err := os.Stdout.WriteString("ways " + version + "\n"); err != nil {
+			os.Stderr.WriteString("ways: " + err.Error() + "\n")
+			return 1
+		}
 		return 0
 	}
 	self, err := os.Executable()

@@ -27,7 +27,7 @@ func main() {
 		Getenv: os.Getenv, Environ: os.Environ, Executable: os.Executable,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version,
 	}
-	os.Exit(cli.Dispatch(env, "ways", about, verbs(), os.Args[1:]))
+	os.Exit(cli.Main(env, func(env cli.Env) int { return cli.Dispatch(env, "ways", about, verbs(), os.Args[1:]) }))
 }
 
 func verbs() []cli.Verb {

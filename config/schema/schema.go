@@ -179,7 +179,7 @@ func (k Key) Parse(text string) (Value, error) {
 			return v, &ValueError{fmt.Sprintf("%q is no whole number", text), "write digits only, such as " + k.example()}
 		}
 		if n < k.Min || k.Max != 0 && n > k.Max {
-			return v, &ValueError{fmt.Sprintf("%d is outside %s", n, k.Range()), ""}
+			return v, &ValueError{fmt.Sprintf("must be %s, not %d", k.Range(), n), ""}
 		}
 		v.Int = n
 	case Number:
@@ -188,14 +188,14 @@ func (k Key) Parse(text string) (Value, error) {
 			return v, &ValueError{fmt.Sprintf("%q is no decimal number", text), "write digits, such as 3 or 3.5"}
 		}
 		if n < float64(k.Min) || n > float64(k.Max) {
-			return v, &ValueError{fmt.Sprintf("%s is outside %s", text, k.Range()), ""}
+			return v, &ValueError{fmt.Sprintf("must be %s, not %s", k.Range(), text), ""}
 		}
 		v.Float = n
 	case Duration:
 		return k.parseDuration(text)
 	case Choice:
 		if !slices.Contains(k.Choices, text) {
-			e := &ValueError{fmt.Sprintf("%q is none of %s", text, strings.Join(k.Choices, ", ")), ""}
+			e := &ValueError{fmt.Sprintf("must be %s, not %q", strings.Join(k.Choices, " or "), text), ""}
 			if near := Suggest(text, k.Choices); near != "" {
 				e.Hint = fmt.Sprintf("did you mean %q?", near)
 			}
@@ -238,7 +238,7 @@ func (k Key) parseDuration(text string) (Value, error) {
 		return v, &ValueError{fmt.Sprintf("%q has no unit", text), "write a number and a unit: 250ms, 5s, 1m30s"}
 	}
 	if int64(d) < k.Min || k.Max != 0 && int64(d) > k.Max {
-		return v, &ValueError{fmt.Sprintf("%s is outside %s", text, k.Range()), ""}
+		return v, &ValueError{fmt.Sprintf("must be %s, not %s", k.Range(), text), ""}
 	}
 	v.Duration = d
 	return v, nil

@@ -51,7 +51,41 @@ func Distrust(text []byte, project, home string) ([]byte, error) {
 		}
 		out = slices.Concat(out[:from], out[to:])
 	}
-	return out, same(text, out, func(list []string) []string { return slices.DeleteFunc(list, leads) })
+	drop := func(list []string) []string { return slices.DeleteFunc(list, leads) }
+	if tidied := withoutEmpty(out); same(text, tidied, drop) == nil {
+		return tidied, nil
+	}
+	return out, same(text, out, drop)
+}
+
+// withoutEmpty takes the list's key out when nothing is left in the list, and the
+// group's when nothing is left in the group; each only where it is a line by itself.
+func withoutEmpty(text []byte) []byte {
+	for _, key := range []string{"project_sensors", "ways"} {
+		root, err := document(text)
+		if err != nil || root == nil {
+			return text
+		}
+		in := root
+		if key != "ways" {
+			in = child(root, "ways")
+		}
+		value := child(in, key)
+		if value == nil || len(value.Content) > 0 || value.Kind == yaml.ScalarNode && value.Tag != "!!null" {
+			return text
+		}
+		i := slices.IndexFunc(in.Content, func(n *yaml.Node) bool { return n.Value == key })
+		from, to := offset(text, in.Content[i].Line, 1), offset(text, in.Content[i].Line+1, 1)
+		switch string(bytes.ReplaceAll(bytes.TrimSpace(text[from:to]), []byte(" "), nil)) {
+		case key + ":", key + ":[]", key + ":{}":
+			text = slices.Concat(text[:from], text[to:])
+		case "ways:{project_sensors:[]}":
+			return slices.Concat(text[:from], text[to:])
+		default:
+			return text
+		}
+	}
+	return text
 }
 
 // placeFor returns where in the text a new entry goes, and what.

@@ -60,7 +60,7 @@ func TestBrokenRedaction(t *testing.T) {
 		{"keywords as text", rule + "{name: b, regex: a, keywords: ab}", 4, 37, "redaction.rules[].keywords", "must be a list of texts", "", good},
 		{"keyword that is a truth value", rule + "{name: b, regex: a, keywords: [yes]}", 4, 38, "redaction.rules[].keywords", "truth value", "", good},
 		{"entropy", rule + "{name: b, regex: a, keywords: [ab], min_entropy: high}", 4, 56, "redaction.rules[].min_entropy", "is no decimal number", "3.5", good},
-		{"entropy beyond a byte's", rule + "{name: b, regex: a, keywords: [ab], min_entropy: 8.1}", 4, 56, "redaction.rules[].min_entropy", "outside 0 to 8", "", good},
+		{"entropy beyond a byte's", rule + "{name: b, regex: a, keywords: [ab], min_entropy: 8.1}", 4, 56, "redaction.rules[].min_entropy", "must be 0 to 8, not 8.1", "", good},
 		{"entropy NaN", rule + "{name: b, regex: a, keywords: [ab], min_entropy: .nan}", 4, 56, "redaction.rules[].min_entropy", "is no decimal number", "", good},
 		{"a word", rule + "b", 4, 7, "redaction.rules[]", "must be a group of keys", "name, regex, keywords", good},
 		{"long regex", rule + "{name: b, regex: '" + strings.Repeat("a", 1001) + "', keywords: [ab]}", 4, 24, "redaction.rules[].regex", "longer than 1000 bytes", "", good},

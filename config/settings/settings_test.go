@@ -60,7 +60,7 @@ func TestParseMistakes(t *testing.T) {
 		{"NUL", "ways: {project_sensors: [\"/a\\0\"]}\n", 1, 26, "ways.project_sensors", "holds a NUL", ""},
 		{"alias", "x: &x [/a]\nways: {project_sensors: *x}\n", 2, 25, "ways.project_sensors", "the alias *x", ""},
 		{"merge key", "x: &x {project_sensors: [/a]}\nways: {<<: *x}\n", 2, 8, "ways.<<", "the merge key", ""},
-		{"sync misspelt", good + "spool: {sync: allways}\n", 2, 15, "spool.sync", `"allways" is none of never, always`, `did you mean "always"?`},
+		{"sync misspelt", good + "spool: {sync: allways}\n", 2, 15, "spool.sync", `must be never or always, not "allways"`, `did you mean "always"?`},
 		{"sync list", good + "spool: {sync: [always]}\n", 2, 15, "spool.sync", "is a list where one value is wanted", ""},
 		{"sync key misspelt", good + "spool: {snyc: always}\n", 2, 9, "spool.snyc", `"snyc" is no key of spool`, `did you mean "sync"?`},
 	} {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"os"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
@@ -10,13 +9,13 @@ import (
 
 // Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
 // Rows is how many lines a terminal shows; 0 when that is unknown.
 func Rows(w io.Writer) int {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok {
 		return 0
 	}
@@ -30,7 +29,7 @@ func Rows(w io.Writer) int {
 // Closed reports whether w is a pipe or socket that nobody reads any more: a
 // program that writes seldom would notice late.
 func Closed(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok {
 		return false
 	}

@@ -28,9 +28,9 @@ import (
 const usage = `Usage: ways status [--json] [--watch]
 
 Shows first what needs attention: the wiring, refused files, rules that are
-paused, records that wait, and why. Then which rules are on for this project, what
-each rule was handed and what became of it since the first record, and the
-dispatchers that run.`
+paused or off, records that wait, and why. Then which rules are on for this
+project, what each rule was handed and what became of it since the first record,
+where those that are on send to, and the dispatchers that run.`
 
 // every is how often --watch looks again.
 const every = 2 * time.Second

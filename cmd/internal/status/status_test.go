@@ -93,6 +93,9 @@ func (k desk) trouble(now time.Time) {
 	r.LastError, r.LastErrorAt = "answered 401 \x1b[31mUnauthorized", now.Add(-time.Second)
 	r = count("e/later")
 	r.Delivered, r.Waiting, r.WaitingSince = 9, 1, now.Add(-2*time.Minute)
+	r.LastDelivered, r.LastError, r.LastErrorAt = now.Add(-2*time.Hour), "long mended", now.Add(-3*time.Hour)
+	r = count("o/off")
+	r.Waiting, r.WaitingSince, r.OffSince = 2, now.Add(-5*time.Minute), now.Add(-4*time.Minute)
 	if err := l.Save(now); err != nil {
 		k.t.Fatal(err)
 	}
@@ -127,7 +130,7 @@ func TestAttention(t *testing.T) {
 		got = append(got, strings.TrimSpace(string(a.Kind)+" "+a.Rule+a.Session))
 	}
 	want := []string{
-		"not_wired", "refused", "paused d/paused", "unsent c/late", "unsent e/later", "unattended s2", "dead_letters c/late", "failing b/failing", "unreadable",
+		"not_wired", "refused", "paused d/paused", "off o/off", "unsent c/late", "unsent e/later", "unattended s2", "dead_letters c/late", "failing b/failing", "unreadable",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("attention %q\nwant %q", got, want)
@@ -139,6 +142,7 @@ func TestAttention(t *testing.T) {
 		"NOT WIRED on 10 of 10 events in " + k.home + "/.claude/settings.json; run: ways reconcile\n",
 		"bad.yaml:3:",
 		"PAUSED d/paused: paused since " + clock(now.Add(-4*time.Minute)) + ", 10 records wait, the oldest for 5m 0s, next try in 1m 0s; answered 401 \\x1b[31mUnauthorized\n",
+		"OFF o/off: it is off, and 2 records wait, the oldest for 5m 0s; on again, it delivers them, else they go to the dead letters at spool.max_age\n",
 		"UNSENT c/late: 3 records wait, the oldest for 10m 0s; answered 503\n",
 		"UNSENT e/later: 1 record waits, the oldest for 2m 0s\n",
 		"UNATTENDED session s2: 0 records and 20 KiB in its spool, and no dispatcher; run: ways sensors drain\n",
@@ -146,9 +150,9 @@ func TestAttention(t *testing.T) {
 		"UNREADABLE " + filepath.Join(k.d.State, counters.Dir, "torn~1.1.json") + " is damaged",
 		"no rule is on here",
 		"RULE       MATCHED  DELIVERED  FAILED  TIMED OUT  KILLED  REFUSED  DROPPED  SPOOLED  RETRIED  PUT ASIDE  SINCE\n",
-		"\nd/paused ", "\nc/late ", "\ne/later ", "\nb/failing ", "\na/fine ",
-		"d/paused: answered 401", "b/failing: connection refused (", "a/fine: once it said no (",
-		fmt.Sprintf("session s1: dispatcher %d since %s, ", os.Getpid(), clock(now.Add(-time.Hour))), ", 14 waiting since " + clock(now.Add(-10*time.Minute)),
+		"\nd/paused ", "\no/off ", "\nc/late ", "\ne/later ", "\nb/failing ", "\na/fine ",
+		"d/paused: answered 401", "b/failing: connection refused (", "a/fine: delivers again; failed last ", " ago: once it said no\n",
+		fmt.Sprintf("session s1: dispatcher %d since %s, ", os.Getpid(), clock(now.Add(-time.Hour))), ", 16 waiting since " + clock(now.Add(-10*time.Minute)),
 		"session s2: no dispatcher, 0 records, 20 KiB in its spool\n",
 		"sessions that ended, with nothing waiting: 0\n",
 	} {
@@ -157,6 +161,9 @@ func TestAttention(t *testing.T) {
 			t.Fatalf("not there, or too early: %q\n%s", want, text)
 		}
 		at += i
+	}
+	if strings.Contains(text, "long mended") {
+		t.Errorf("a failure that is mended is told of as if it were not:\n%s", text)
 	}
 	if strings.Contains(text, "\x1b") {
 		t.Error("the terminal is told something")
@@ -194,7 +201,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s := v.Sessions
-	if len(s) != 2 || s[0].Session != "s1" || !s[0].Running || s[0].Memory == 0 || s[0].Uptime < 3600 || s[0].Waiting != 14 || s[1].SpoolBytes != 20<<10 {
+	if len(s) != 2 || s[0].Session != "s1" || !s[0].Running || s[0].Memory == 0 || s[0].Uptime < 3600 || s[0].Waiting != 16 || s[1].SpoolBytes != 20<<10 {
 		t.Errorf("%+v", s)
 	}
 	if v.DeadLetters["c/late"] != 2 {
@@ -238,5 +245,24 @@ func TestSettingsAreNeverWaitedFor(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("waits")
+	}
+}
+
+// TestTableBeforeWays: what was delivered comes before where each rule sends to.
+func TestTableBeforeWays(t *testing.T) {
+	k := newDesk(t)
+	k.write(filepath.Join(k.d.Sensors(), "a.yaml"), "spec: 1\nkind: ways\nname: a\nrules: [{name: r, sections: [tool_call], dispatch: {http: {url: 'https://far.example/in'}}}]\n")
+	l := counters.NewStore(k.d.State).Open("s1", "s1", time.Now())
+	l.Rule("a/r").Matched = 3
+	if err := l.Save(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	text := k.run()
+	table, ways := strings.Index(text, "\nRULE "), strings.Index(text, "\na/r sends ")
+	if ways < 0 {
+		ways = strings.Index(text, "https://far.example/in")
+	}
+	if table < 0 || ways < table {
+		t.Errorf("the table at %d, where it sends at %d:\n%s", table, ways, text)
 	}
 }

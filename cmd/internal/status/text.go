@@ -60,18 +60,27 @@ func (v View) print(out io.Writer, line func(problem.Problem) string) {
 	} else {
 		fmt.Fprintf(out, "on here: %s\n", visible.Line(strings.Join(v.On, ", ")))
 	}
-	for _, p := range v.Problems {
-		// Where what runs here sends to, off this machine or to a program.
-		if id := p.Sensor + "/" + p.Rule; p.Severity == problem.Notice && slices.Contains(v.On, id) {
-			fmt.Fprintf(out, "%s %s\n", visible.Line(id), visible.Line(p.Message))
-		}
-	}
 	fmt.Fprintln(out)
 	if len(v.Rules) > 0 {
 		v.printRules(out)
 		fmt.Fprintln(out)
 	}
+	if v.printWays(out) {
+		fmt.Fprintln(out)
+	}
 	v.printSessions(out)
+}
+
+// printWays says where what runs here sends to, off this machine or to a program.
+// It reports whether there is any.
+func (v View) printWays(out io.Writer) (said bool) {
+	for _, p := range v.Problems {
+		if id := p.Sensor + "/" + p.Rule; p.Severity == problem.Notice && slices.Contains(v.On, id) {
+			fmt.Fprintf(out, "%s %s\n", visible.Line(id), visible.Line(p.Message))
+			said = true
+		}
+	}
+	return said
 }
 
 func sessionOf(a Attention) string {
@@ -111,8 +120,14 @@ func (v View) printRules(out io.Writer) {
 			r.Failed, r.TimedOut, r.Killed, r.Refused, r.Dropped, r.Waiting, more, clock(r.Since))
 	}
 	for _, id := range ids {
-		if r := v.Rules[id]; r.LastError != "" {
+		r := v.Rules[id]
+		ago := v.Time.Sub(r.LastErrorAt)
+		switch {
+		case r.LastError == "":
+		case !r.LastDelivered.After(r.LastErrorAt):
 			fmt.Fprintf(out, "%s: %s (%s)\n", visible.Line(id), visible.Line(r.LastError), clock(r.LastErrorAt))
+		case ago < recent: // and nobody's concern later
+			fmt.Fprintf(out, "%s: delivers again; failed last %s ago: %s\n", visible.Line(id), age(ago), visible.Line(r.LastError))
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (v *View) attend(s survey.Survey, now time.Time) {
 			waits += ", the oldest for " + age(now.Sub(r.WaitingSince))
 		}
 		why := ""
-		if r.LastError != "" {
+		if r.LastError != "" && !r.LastDelivered.After(r.LastErrorAt) {
 			why = "; " + r.LastError
 		}
 		switch {
