@@ -36,10 +36,18 @@ type lab struct {
 	selected home
 	// open are the homes whose dispatcher runs until the end.
 	open []home
+	// leaving are the sessions that were ended before.
+	leaving []left
 	// want is how many lines each log must have at the end.
 	want map[string]int
 	// held ends the spool that nobody works off, and counts its records.
 	held func() (int, error)
+}
+
+// left is a session whose dispatcher may still be about to leave.
+type left struct {
+	home    home
+	session string
 }
 
 func (l *lab) ways() string   { return filepath.Join(l.bin, "ways") }
@@ -165,7 +173,9 @@ func (l *lab) handOffs(ctx context.Context) error {
 		stdin: func(n int) []byte { return l.call.in(of(n), n) },
 		after: func(ctx context.Context, n int) error {
 			l.want[cold.log()] = n + 1
-			return errors.Join(cold.await(ctx, n+1), l.end(ctx, cold, of(n)))
+			l.leaving = append(l.leaving, left{cold, of(n)})
+			// Its dispatcher takes a while to leave, asleep: it is waited for at the end.
+			return errors.Join(cold.await(ctx, n+1), l.sayEnd(cold, of(n)))
 		},
 	})
 	return nil
@@ -276,11 +286,19 @@ func writeTranscript(path string, size int) error {
 // end ends a session, and waits until its dispatcher has delivered everything
 // and is gone.
 func (l *lab) end(ctx context.Context, h home, session string) error {
+	if err := l.sayEnd(h, session); err != nil {
+		return err
+	}
+	return h.waitIdle(ctx, session)
+}
+
+// sayEnd ends a session.
+func (l *lab) sayEnd(h home, session string) error {
 	end := program{argv: l.hook(), env: h.env(), stdin: func(int) []byte { return sessionEnd(session) }}
 	if _, err := end.time(0); err != nil {
 		return fmt.Errorf("ending a session: %w", err)
 	}
-	return h.waitIdle(ctx, session)
+	return nil
 }
 
 // close ends what runs, and returns how many selected events are where they
@@ -293,6 +311,9 @@ func (l *lab) close(ctx context.Context) (int, error) {
 			continue // no hook ran in it
 		}
 		errs = append(errs, l.end(ctx, h, session))
+	}
+	for _, s := range l.leaving {
+		errs = append(errs, s.home.waitIdle(ctx, s.session))
 	}
 	total := 0
 	for log, want := range l.want {
