@@ -51,6 +51,8 @@ type Cond struct {
 	entries []entry
 	any     bool
 	start   []state
+	// needs are found before a record is read.
+	needs []needles
 }
 
 // entry is one path and what its values must be.
@@ -137,6 +139,7 @@ func Compile(raw []byte, anyOf bool) (*Cond, error) {
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, &Error{Reason: "something follows the object of paths"}
 	}
+	c.needs = needlesOf(c.entries, anyOf)
 	return c, nil
 }
 

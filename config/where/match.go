@@ -39,6 +39,11 @@ func (c *Cond) Match(record []byte) bool {
 	if len(c.entries) == 0 {
 		return true
 	}
+	for _, n := range c.needs {
+		if !n.in(record) {
+			return false
+		}
+	}
 	m := matcher{cond: c}
 	m.dec.Reset(bytes.NewBuffer(record), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	r, err := m.value(c.start)
