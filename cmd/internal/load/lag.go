@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,8 +15,8 @@ import (
 
 // lag prints how soon a record is with its consumer, counted from the hook's end.
 func lag(ctx context.Context, l *lab, out io.Writer) error {
-	fmt.Fprintln(out, "| from a hook's end to its record | events | p50, ms | p99, ms | p99.9, ms | there before the hook had ended |")
-	fmt.Fprintln(out, "| --- | ---: | ---: | ---: | ---: | ---: |")
+	fmt.Fprintln(out, "| from a hook's end to its record | events | p50, ms | p99, ms | p99.9, ms | there before the hook had ended | processor time of an event, ms: hook, dispatcher |")
+	fmt.Fprintln(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, row := range []struct {
 		name   string
 		events int
@@ -29,22 +30,23 @@ func lag(ctx context.Context, l *lab, out io.Writer) error {
 		{"four hooks at once, without a pause", 4000, 0, 4},
 	} {
 		n := l.some(row.events)
-		inFile, overHTTP, err := l.lags(ctx, n, row.gap, row.atOnce)
+		got, err := l.lags(ctx, n, row.gap, row.atOnce)
 		if err != nil {
 			return fmt.Errorf("%s: %w", row.name, err)
 		}
 		for _, to := range []struct {
 			name string
 			lags []time.Duration
-		}{{"in a file", inFile}, {"over http", overHTTP}} {
+		}{{"in a file", got.inFile}, {"over http", got.overHTTP}} {
 			first := 0
 			for _, d := range to.lags {
 				if d <= 0 {
 					first++
 				}
 			}
-			fmt.Fprintf(out, "| %s, %s | %s | %.2f | %.2f | %.2f | %.0f %% |\n", to.name, row.name, thousands(float64(n)),
-				percentile(to.lags, 0.5), percentile(to.lags, 0.99), percentile(to.lags, 0.999), 100*float64(first)/float64(len(to.lags)))
+			fmt.Fprintf(out, "| %s, %s | %s | %.2f | %.2f | %.2f | %.0f %% | %.2f, %.2f |\n", to.name, row.name, thousands(float64(n)),
+				percentile(to.lags, 0.5), percentile(to.lags, 0.99), percentile(to.lags, 0.999), 100*float64(first)/float64(len(to.lags)),
+				float64(got.hooks)/float64(n)/1e6, float64(got.dispatcher)/float64(n)/1e6)
 		}
 	}
 	return nil
@@ -57,9 +59,15 @@ func percentile(list []time.Duration, p float64) float64 {
 	return max(0, float64(sorted[int(math.Ceil(p*float64(len(sorted))))-1])/1e6)
 }
 
-// lags fires n events and returns how long after its hook's end each was in the
-// file, and over http.
-func (l *lab) lags(ctx context.Context, n int, gap time.Duration, atOnce int) (inFile, overHTTP []time.Duration, err error) {
+// lags are how long after its hook's end each event was in the file, and over http,
+// and how much processor time all of them took.
+type lags struct {
+	inFile, overHTTP  []time.Duration
+	hooks, dispatcher time.Duration
+}
+
+// lags fires n events.
+func (l *lab) lags(ctx context.Context, n int, gap time.Duration, atOnce int) (got lags, err error) {
 	const session = "lag"
 	h := l.next()
 	h, err = l.newHome(
@@ -67,29 +75,37 @@ func (l *lab) lags(ctx context.Context, n int, gap time.Duration, atOnce int) (i
 		rule{"tool_call", fmt.Sprintf("http: {url: %q}", l.consumer.url), nil},
 	)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	if err := h.makeLogs(); err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	log, err := os.OpenFile(h.log(0), os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	defer log.Close()
 	// Some first, so that the dispatcher runs and its paths are warm.
 	const warm = 20
-	ended := make([]time.Time, warm+n)
+	shots := make([]shot, warm+n)
 	seen := make(chan map[string]time.Time, 1)
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	over := l.consumer.watch()
 	go func() { seen <- follow(following, log, warm+n) }()
-	if err := l.shoot(ctx, h, session, 0, warm, 0, 1, ended); err != nil {
-		return nil, nil, err
+	if err := l.shoot(ctx, h, session, 0, warm, 0, 1, shots); err != nil {
+		return got, err
 	}
-	if err := l.shoot(ctx, h, session, warm, warm+n, gap, atOnce, ended); err != nil {
-		return nil, nil, err
+	pid, err := h.dispatcher(ctx, session)
+	if err != nil {
+		return got, err
+	}
+	before, err := watch(pid)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return got, err
+	}
+	if err := l.shoot(ctx, h, session, warm, warm+n, gap, atOnce, shots); err != nil {
+		return got, err
 	}
 	var inLog map[string]time.Time
 	select {
@@ -108,17 +124,23 @@ func (l *lab) lags(ctx context.Context, n int, gap time.Duration, atOnce int) (i
 		err = fmt.Errorf("%w: %d of %d are in the log", errLost, len(inLog), warm+n)
 	}
 	if err != nil {
-		return nil, nil, err
+		return got, err
 	}
 	for i := warm; i < warm+n; i++ {
-		inFile = append(inFile, inLog[callID(i)].Sub(ended[i]))
-		overHTTP = append(overHTTP, inHTTP[callID(i)].Sub(ended[i]))
+		got.inFile = append(got.inFile, inLog[callID(i)].Sub(shots[i].ended))
+		got.overHTTP = append(got.overHTTP, inHTTP[callID(i)].Sub(shots[i].ended))
+		got.hooks += shots[i].cpu
 	}
-	return inFile, overHTTP, h.terminate(ctx, session)
+	spent, err := watch(pid)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return got, err
+	}
+	got.dispatcher = spent.cpu - before.cpu
+	return got, h.terminate(ctx, session)
 }
 
 // shoot fires the events from to to, and notes when each hook had ended.
-func (l *lab) shoot(ctx context.Context, h home, session string, from, to int, gap time.Duration, atOnce int, ended []time.Time) error {
+func (l *lab) shoot(ctx context.Context, h home, session string, from, to int, gap time.Duration, atOnce int, shots []shot) error {
 	var group sync.WaitGroup
 	errs := make(chan error, atOnce)
 	began := time.Now()
@@ -128,12 +150,12 @@ func (l *lab) shoot(ctx context.Context, h home, session string, from, to int, g
 				if late := time.Until(began.Add(time.Duration(i-from) * gap)); late > 0 && wait(ctx, late) != nil {
 					return
 				}
-				end, err := h.hook(l.ways, call(session, i))
+				shot, err := h.hook(l.ways, call(session, i))
 				if err != nil {
 					errs <- err
 					return
 				}
-				ended[i] = end
+				shots[i] = shot
 			}
 		})
 	}
@@ -156,35 +178,44 @@ func call(session string, n int) []byte {
 		`"tool_use_id":%q}`, session, callID(n))
 }
 
+// shot is one run of the hook.
+type shot struct {
+	ended time.Time
+	cpu   time.Duration
+}
+
 // hook runs the hook on a payload that fits a pipe, and returns when it had ended.
-func (h home) hook(ways string, payload []byte) (time.Time, error) {
+func (h home) hook(ways string, payload []byte) (shot, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return time.Time{}, err
+		return shot{}, err
 	}
 	defer null.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
-		return time.Time{}, err
+		return shot{}, err
 	}
 	defer r.Close()
 	if _, err := w.Write(payload); err != nil {
-		return time.Time{}, err
+		return shot{}, err
 	}
 	if err := w.Close(); err != nil {
-		return time.Time{}, err
+		return shot{}, err
 	}
 	// os.StartProcess and not os/exec, whose goroutines would take time too.
 	process, err := os.StartProcess(ways, []string{ways, "hook", "sensors"}, &os.ProcAttr{Env: h.env(), Files: []*os.File{r, null, null}})
 	if err != nil {
-		return time.Time{}, err
+		return shot{}, err
 	}
 	state, err := process.Wait()
 	ended := time.Now()
 	if err == nil && !state.Success() {
 		err = fmt.Errorf("the hook: %v", state)
 	}
-	return ended, err
+	if err != nil {
+		return shot{}, err
+	}
+	return shot{ended, state.UserTime() + state.SystemTime()}, nil
 }
 
 // follow reads a log as it grows, until n calls are in it or ctx ends, and
