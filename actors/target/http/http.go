@@ -39,6 +39,8 @@ const (
 	bodyLimit = 64 << 10
 	// headerLimit bounds a response's headers, in bytes.
 	headerLimit = 64 << 10
+	// writeBuffer is how much of a request is gathered before it is written, in bytes.
+	writeBuffer = 64 << 10
 	// idleTime is how long a connection is kept for the next record.
 	idleTime = 90 * time.Second
 )
@@ -86,6 +88,8 @@ func New(cfg plan.HTTP, opts Options) (target.Target, error) {
 		MaxIdleConnsPerHost:    1,
 		IdleConnTimeout:        idleTime,
 		MaxResponseHeaderBytes: headerLimit,
+		// Most requests are one write then, and large ones few.
+		WriteBufferSize: writeBuffer,
 		// A compressed body is bytes like others: nothing is unpacked.
 		DisableCompression: true,
 	}

@@ -22,12 +22,17 @@ import (
 // dispatcher whose targets do nothing: what is left is all but the target.
 const discardRole = "discard"
 
-// nowhere takes every record.
+// nowhere takes every record, several at once as a file does.
 type nowhere struct{}
 
+var _ target.Batch = nowhere{}
+
 func (nowhere) Deliver(context.Context, target.Dispatch) error { return nil }
-func (nowhere) Describe() string                               { return "nowhere" }
-func (nowhere) Close() error                                   { return nil }
+func (nowhere) DeliverAll(_ context.Context, ds []target.Dispatch) (int, error) {
+	return len(ds), nil
+}
+func (nowhere) Describe() string { return "nowhere" }
+func (nowhere) Close() error     { return nil }
 
 // discard dispatches the session args[0], in the home of the environment.
 func discard(ctx context.Context, args []string) error {
