@@ -98,7 +98,7 @@ type Context struct {
 // in the order consumers should see them.
 func FromEvent(ev payload.Event, c Context, want Set) []Draft {
 	var drafts []Draft
-	add := func(s Section, data []byte) {
+	add := func(s Section, data data) {
 		if want.Has(s) {
 			drafts = append(drafts, draft(ev, c, s, data))
 		}
@@ -144,13 +144,13 @@ func FromEvent(ev payload.Event, c Context, want Set) []Draft {
 
 // addReply adds the reply at a turn's end. A client too old to send it, and a
 // reply without text, yield none here: what there is, the transcript shows.
-func addReply(ev payload.Event, add func(Section, []byte)) {
+func addReply(ev payload.Event, add func(Section, data)) {
 	if ev.LastMessage.Kind() == '"' && len(ev.LastMessage) > len(`""`) {
 		add(AssistantResponse, object(field{"text", ev.LastMessage}, field{"final", jsontext.Value("true")}, field{"interrupted", jsontext.Value("false")}))
 	}
 }
 
-func subagent(ev payload.Event, phase string) []byte {
+func subagent(ev payload.Event, phase string) data {
 	return object(field{"phase", quote(phase)}, field{"id", quote(ev.AgentID)}, field{"type", quote(ev.AgentType)})
 }
 
@@ -192,7 +192,7 @@ func trimEscape(b []byte) []byte {
 
 // draft wraps data in the envelope. Field order is fixed, so that a person can
 // read a line from left to right.
-func draft(ev payload.Event, c Context, s Section, data []byte) Draft {
+func draft(ev payload.Event, c Context, s Section, data data) Draft {
 	head := make([]byte, 0, 192)
 	head = append(head, `{"v":`...)
 	head = strconv.AppendInt(head, Version, 10)
@@ -215,7 +215,7 @@ func draft(ev payload.Event, c Context, s Section, data []byte) Draft {
 	case kind == "":
 		kind = "unknown" // seen: agent_id without agent_type
 	}
-	tail := make([]byte, 0, 256+len(data))
+	tail := make([]byte, 0, 256+data.size())
 	tail = append(tail, `,"agent_id":`...)
 	tail = append(tail, quote(agent)...)
 	tail = append(tail, `,"agent_type":`...)
@@ -240,7 +240,7 @@ func draft(ev payload.Event, c Context, s Section, data []byte) Draft {
 		tail = strconv.AppendInt(tail, int64(ev.Repaired), 10)
 	}
 	tail = append(tail, `,"data":`...)
-	tail = append(tail, data...)
+	tail = data.append(tail)
 	tail = append(tail, '}')
 	return Draft{Section: s, Head: head, Tail: tail}
 }
@@ -252,24 +252,43 @@ type field struct {
 	value jsontext.Value
 }
 
-// object joins fields; one without a value is left out.
-func object(fields ...field) []byte {
+// data is a record's data. A value can be megabytes: it is copied once, into the
+// record.
+type data []field
+
+// object makes data of fields; one without a value is left out.
+func object(fields ...field) data {
+	for i, f := range fields {
+		fields[i].value = WithoutThinking(f.value)
+	}
+	return fields
+}
+
+// size is how much append appends, or a little more.
+func (d data) size() int {
 	n := len(`{}`)
-	for _, f := range fields {
+	for _, f := range d {
 		n += len(f.name) + len(`"":,`) + len(f.value)
 	}
-	out := append(make([]byte, 0, n), '{')
-	for _, f := range fields {
+	return n
+}
+
+// append spells the data as a JSON object.
+func (d data) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, f := range d {
 		if f.value == nil {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
+		if !first {
+			dst = append(dst, ',')
 		}
-		out = append(append(append(out, '"'), f.name...), `":`...)
-		out = append(out, WithoutThinking(f.value)...)
+		first = false
+		dst = append(append(append(dst, '"'), f.name...), `":`...)
+		dst = append(dst, f.value...)
 	}
-	return append(out, '}')
+	return append(dst, '}')
 }
 
 func orNull(v jsontext.Value) jsontext.Value {
