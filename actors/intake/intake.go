@@ -728,6 +728,9 @@ func (r *run) save() error {
 		return err
 	}
 	r.dirty = len(r.gaps) > 0 // what could not be told is told later
+	if r.drained() {
+		r.recent = recent{} // nobody comes to them any more
+	}
 	done := r.read.Seq
 	for _, c := range cur.Rules {
 		done = min(done, c.Seq)
