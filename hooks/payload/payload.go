@@ -7,9 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"ways/hooks/repair"
 )
 
 // MaxBytes is the largest payload that is taken. Larger ones are drained and
@@ -71,7 +72,7 @@ type Event struct {
 // Parse reads one payload: a JSON object as Scan delimits it. Lone surrogate
 // escapes are kept. Errors wrap one of the sentinels above.
 func Parse(raw []byte) (Event, error) {
-	raw, repaired := repair(raw)
+	raw, repaired := sound(raw)
 	if len(raw) > MaxBytes {
 		return Event{}, ErrTooLarge // a byte that is no UTF-8 becomes three
 	}
@@ -191,24 +192,10 @@ func syntax(err error) error {
 	return ErrSyntax
 }
 
-// repair makes the payload valid UTF-8 on one line. Both are rare, so the
+// sound makes the payload valid UTF-8 on one line. Both are rare, so the
 // common payload is returned as it is.
-func repair(raw []byte) ([]byte, int) {
-	n := 0
-	if !utf8.Valid(raw) {
-		fixed := make([]byte, 0, len(raw)+16)
-		for rest := raw; len(rest) > 0; {
-			r, size := utf8.DecodeRune(rest)
-			if r == utf8.RuneError && size == 1 {
-				fixed = utf8.AppendRune(fixed, utf8.RuneError)
-				n++
-			} else {
-				fixed = append(fixed, rest[:size]...)
-			}
-			rest = rest[size:]
-		}
-		raw = fixed
-	}
+func sound(raw []byte) ([]byte, int) {
+	raw, n := repair.UTF8(raw)
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw, n
 	}

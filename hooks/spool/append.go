@@ -147,11 +147,9 @@ func (s *state) write(d disk, dir string, drafts []Draft, req Request) (Result, 
 	ends := make([]int, 0, len(drafts)) // of the frames, in buf
 	buf := make([]byte, 0, total)
 	seq := s.seq
-	var rec []byte
 	for _, draft := range drafts {
 		seq++
-		rec = draft.Append(rec[:0], seq)
-		buf = appendFrame(buf, seq, req.Generation, rec)
+		buf = appendDraft(buf, seq, req.Generation, draft)
 		ends = append(ends, len(buf))
 	}
 	noted := req.Note != nil && len(req.Note) <= MaxNote
@@ -300,11 +298,12 @@ func (s *state) catchUp(f *os.File) (int64, error) {
 		s.end = size // cut short from outside: the frames lost are the reader's to report
 		return size, nil
 	}
-	rd := newLines(io.NewSectionReader(f, s.end, size-s.end))
+	rd := frameLines()
+	rd.Reset(io.NewSectionReader(f, s.end, size-s.end), 0)
 	for {
-		line, err := rd.next()
+		line, err := rd.Next()
 		// A frame that lacks only the newline at its end is whole.
-		if fr, bad := parseFrame(line.text); bad == nil && fr.Seq > s.seq {
+		if fr, bad := parseFrame(line.Text); bad == nil && fr.Seq > s.seq {
 			s.seq = fr.Seq
 		}
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"ways/hooks/lines"
 )
 
 // ErrWait is returned by Next when there is nothing more to read for now.
@@ -36,7 +38,7 @@ type Reader struct {
 	dir  string
 	pos  Position
 	f    *os.File
-	in   *lines
+	in   *lines.Reader
 	// base is the offset in the segment where in began to read.
 	base int64
 }
@@ -72,17 +74,17 @@ func (r *Reader) next(settle bool) (Frame, error) {
 				return Frame{}, err
 			}
 		}
-		ln, err := r.in.next()
-		at := Position{r.pos.Segment, r.base + ln.at}
+		ln, err := r.in.Next()
+		at := Position{r.pos.Segment, r.base + ln.At}
 		switch {
 		case err == nil:
-			r.pos.Offset = at.Offset + ln.size
-			if len(ln.text) == 0 && ln.size == 1 {
+			r.pos.Offset = at.Offset + ln.Size
+			if len(ln.Text) == 0 && ln.Size == 1 {
 				continue // the newline in front of a frame
 			}
-			f, err := parseFrame(ln.text)
+			f, err := parseFrame(ln.Text)
 			if err != nil {
-				return Frame{}, &Damage{At: at, Size: ln.size, Err: err}
+				return Frame{}, &Damage{At: at, Size: ln.Size, Err: err}
 			}
 			if f.Note && !r.Notes {
 				continue
@@ -90,12 +92,12 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			f.At, f.Next = at, r.pos
 			return f, nil
 
-		case errors.Is(err, io.EOF), errors.Is(err, errUnterminated):
+		case errors.Is(err, io.EOF), errors.Is(err, lines.ErrUnterminated):
 			// A frame that lacks only the newline at its end is whole; the next
 			// writer's newline will end it.
-			if f, err := parseFrame(ln.text); err == nil {
+			if f, err := parseFrame(ln.Text); err == nil {
 				f.JSON = slices.Clone(f.JSON)
-				r.pos.Offset = at.Offset + ln.size
+				r.pos.Offset = at.Offset + ln.Size
 				r.reread()
 				if f.Note && !r.Notes {
 					continue
@@ -105,7 +107,7 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			}
 			// Asked before the look for a successor, so that a frame written and
 			// followed by a rotation in between is not passed over.
-			rest := ln.size
+			rest := ln.Size
 			after, listErr := r.after()
 			if listErr != nil {
 				return Frame{}, listErr
@@ -131,7 +133,7 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			if rest > 0 {
 				r.pos.Offset = at.Offset + rest
 				r.reread()
-				return Frame{}, &Damage{At: at, Size: rest, Err: errUnterminated}
+				return Frame{}, &Damage{At: at, Size: rest, Err: lines.ErrUnterminated}
 			}
 			// Nobody appends to it again: from here on a power cut keeps it. What
 			// cannot be flushed is still in the page cache.
@@ -143,6 +145,11 @@ func (r *Reader) next(settle bool) (Frame, error) {
 			return Frame{}, fmt.Errorf("read spool segment %s: %w", r.f.Name(), err)
 		}
 	}
+}
+
+// frameLines reads the lines of a segment: a line longer than any frame is none.
+func frameLines() *lines.Reader {
+	return &lines.Reader{Longest: MaxFrame + frameOverhead, Keep: 1 << 20}
 }
 
 // reread makes the next read begin at the position again: a writer may have
@@ -160,9 +167,9 @@ func (r *Reader) reread() {
 	}
 	r.base = r.pos.Offset
 	if r.in == nil {
-		r.in = newLines(r.f)
+		r.in = frameLines()
 	}
-	r.in.reset(r.f)
+	r.in.Reset(r.f, 0)
 }
 
 // grown reports whether the open segment holds more than size bytes.

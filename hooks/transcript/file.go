@@ -19,6 +19,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"ways/hooks/lines"
 )
 
 // ErrNotFile is returned for a transcript that is no regular file.
@@ -75,7 +77,7 @@ type Report struct {
 }
 
 // Reader reads transcripts, one at a time. Its buffer is shared by all of them.
-type Reader struct{ lines lines }
+type Reader struct{ lines lines.Reader }
 
 // Read calls each with every whole line that was added to the file. again says
 // that the line was read before the file was rewritten. With final, nobody writes
@@ -97,29 +99,30 @@ func (r *Reader) Read(f *File, final bool, each func(l Line, again bool)) (Repor
 	if _, err := h.Seek(f.Offset, io.SeekStart); err != nil {
 		return rep, fmt.Errorf("read transcript: %w", err)
 	}
-	r.lines.reset(h, f.Offset)
-	defer r.lines.reset(nil, 0)
+	r.lines.Longest, r.lines.Keep = MaxLine, keepBuffer
+	r.lines.Reset(h, f.Offset)
+	defer r.lines.Reset(nil, 0)
 	start := f.Offset
 	for {
 		if f.Offset-start >= budget {
 			rep.More = true
 			break
 		}
-		text, at, size, err := r.lines.next()
+		ln, err := r.lines.Next()
 		whole := err == nil
-		if err != nil && !errors.Is(err, io.EOF) {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, lines.ErrUnterminated) {
 			return rep, errors.Join(fmt.Errorf("read transcript %s: %w", f.Path, err), f.mark(h))
 		}
-		if !whole && (!final || size == 0) {
+		if !whole && (!final || ln.Size == 0) {
 			break
 		}
-		f.Offset = at + size
-		rep.Bytes += size
-		switch line, err := parseLine(text, whole); {
+		f.Offset = ln.At + ln.Size
+		rep.Bytes += ln.Size
+		switch line, err := parseLine(ln.Text, whole); {
 		case err != nil:
-			rep.Damaged = append(rep.Damaged, Stretch{at, size, err})
+			rep.Damaged = append(rep.Damaged, Stretch{ln.At, ln.Size, err})
 		default:
-			line.At, line.Size = at, size
+			line.At, line.Size = ln.At, ln.Size
 			rep.Lines++
 			each(line, f.old(line))
 			f.note(line)

@@ -7,9 +7,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"ways/hooks/repair"
 )
 
 // Kind says what an item is.
@@ -119,7 +120,7 @@ type rawLine struct {
 // thinking is dropped here, so that nobody behind can pass it on.
 func Parse(line []byte) (Line, error) {
 	var l Line
-	text, repaired := repair(line)
+	text, repaired := sound(line)
 	l.Repaired = repaired
 	var raw rawLine
 	err := object(text, func(key string, val jsontext.Value) error {
@@ -513,31 +514,16 @@ func syntax(err error) error {
 	return errors.New("not JSON")
 }
 
-// repair makes a line valid UTF-8, and takes away what a crash of the machine
+// sound makes a line valid UTF-8, and takes away what a crash of the machine
 // may leave in front of it: a run of NULs. A carriage return can only stand
 // between tokens; a record has none.
-func repair(line []byte) ([]byte, int) {
+func sound(line []byte) ([]byte, int) {
 	line = bytes.TrimLeft(line, "\x00")
 	line = bytes.TrimRight(line, "\r")
 	if bytes.IndexByte(line, '\r') >= 0 {
 		line = bytes.ReplaceAll(line, []byte{'\r'}, []byte{' '})
 	}
-	if utf8.Valid(line) {
-		return line, 0
-	}
-	n := 0
-	fixed := make([]byte, 0, len(line)+16)
-	for rest := line; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		if r == utf8.RuneError && size == 1 {
-			fixed = utf8.AppendRune(fixed, utf8.RuneError)
-			n++
-		} else {
-			fixed = append(fixed, rest[:size]...)
-		}
-		rest = rest[size:]
-	}
-	return fixed, n
+	return repair.UTF8(line)
 }
 
 // Beginning is how a result's content begins, as plain text: of a string, or of
