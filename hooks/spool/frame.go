@@ -52,12 +52,32 @@ func checksum(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
 }
 
-// appendFrame appends a record's frame to dst.
-func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
-	return appendMarked(dst, recordMark, seq, generation, record)
+// appendMarked appends a frame to dst.
+func appendMarked(dst []byte, mark string, seq, generation uint64, record []byte) []byte {
+	dst = appendHeader(dst, mark, seq, generation, record)
+	dst = append(dst, record...)
+	return append(dst, '\n')
 }
 
-func appendMarked(dst []byte, mark string, seq, generation uint64, record []byte) []byte {
+// headerRoom is more than a header takes.
+const headerRoom = len("\nW1 ") + 20 + 1 + 16 + 1 + 20 + 1 + 8 + 1
+
+// appendDraft appends the frame of a draft. The header holds what is known when
+// the record is spelled: the record is spelled behind room for it, and moved up.
+// It can be megabytes, and memory that is new to a process costs more than a move.
+func appendDraft(dst []byte, seq, generation uint64, draft Draft) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, headerRoom)...)
+	dst = draft.Append(dst, seq)
+	record := dst[at+headerRoom:]
+	var room [headerRoom]byte
+	header := appendHeader(room[:0], recordMark, seq, generation, record)
+	n := at + copy(dst[at:], header)
+	n += copy(dst[n:], record)
+	return append(dst[:n], '\n')
+}
+
+func appendHeader(dst []byte, mark string, seq, generation uint64, record []byte) []byte {
 	dst = append(dst, '\n')
 	start := len(dst)
 	dst = append(dst, mark...)
@@ -69,9 +89,7 @@ func appendMarked(dst []byte, mark string, seq, generation uint64, record []byte
 	sum := crc.Castagnoli(crc.Castagnoli(0, dst[start:]), record)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, uint64(sum), 16)
-	dst = append(dst, ' ')
-	dst = append(dst, record...)
-	return append(dst, '\n')
+	return append(dst, ' ')
 }
 
 // errNotFrame is the error of a line that is no whole frame.

@@ -36,6 +36,11 @@ func appendOne(t *testing.T, dir, what string) Result {
 	return res
 }
 
+// appendFrame appends a record's frame to dst.
+func appendFrame(dst []byte, seq, generation uint64, record []byte) []byte {
+	return appendMarked(dst, recordMark, seq, generation, record)
+}
+
 // session is a fresh session directory.
 func session(t *testing.T) string {
 	t.Helper()
