@@ -307,6 +307,9 @@ func (in *Intake) Serve(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			r.takeAcks()
+			if !r.ours() {
+				return errors.Join(ctx.Err(), errReplaced)
+			}
 			return errors.Join(ctx.Err(), r.save())
 		case reply := <-in.pause:
 			r.paused = true
@@ -323,6 +326,9 @@ func (in *Intake) Serve(ctx context.Context) error {
 			rung = true
 		case <-saveDue:
 			saveDue = nil
+			if !r.ours() {
+				return actor.Fatal(errReplaced)
+			}
 			r.tellGaps()
 			if err := r.save(); err != nil {
 				in.Log.Error().Err(err).Msg("cursors not saved; a restart would deliver again")
@@ -333,6 +339,8 @@ func (in *Intake) Serve(ctx context.Context) error {
 		case <-idle.C:
 			left, err := r.leave()
 			switch {
+			case errors.Is(err, errReplaced):
+				return actor.Fatal(err)
 			case err == nil:
 				stuck = 0
 			case r.over || time.Since(r.moved) >= in.Linger:
@@ -751,6 +759,9 @@ func (r *run) save() error {
 // the session is over, or nothing has moved for long; another dispatcher adopts
 // them.
 func (r *run) leave() (bool, error) {
+	if !r.ours() {
+		return false, errReplaced
+	}
 	drained := r.drained()
 	if !drained && !(r.resting() && (r.over || time.Since(r.moved) >= r.Linger)) {
 		return false, nil
@@ -775,6 +786,9 @@ func (r *run) leave() (bool, error) {
 		return false, err
 	}
 	defer held.Release()
+	if !r.ours() {
+		return false, errReplaced
+	}
 	if more, err := r.lastLook(held); more || err != nil {
 		return false, err
 	}
@@ -855,6 +869,13 @@ func (r *run) followed(ask func(Follower) (bool, error)) bool {
 	r.restless = !ok
 	return ok
 }
+
+// errReplaced ends a dispatcher whose session's directory is no longer there. What
+// is at its path now is another dispatcher's, with cursors and records of its own.
+var errReplaced = errors.New("the session's directory was deleted or replaced under this dispatcher; what it held is gone, and what came since is the next dispatcher's")
+
+// ours reports whether the session's directory is the one of the lock.
+func (r *run) ours() bool { return r.Lock == nil || launch.Held(r.Dir, r.Lock) }
 
 // errUntold keeps a dispatcher from leaving with a gap that no record tells of.
 var errUntold = errors.New("a gap could not be written")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -361,6 +362,52 @@ func TestLeavesAlthoughItCannotSave(t *testing.T) {
 					t.Errorf("it said %v, and was still there", m.happened)
 				}
 				lock.Close()
+			})
+		})
+	}
+}
+
+// TestDeletedUnderIt: somebody deletes the session's directory, and hooks make it
+// anew and start another dispatcher. The old one goes, and touches nothing of it,
+// whether it would leave or save.
+func TestDeletedUnderIt(t *testing.T) {
+	for name, wake := range map[string]func(s *stopping){
+		"as it leaves": func(*stopping) { time.Sleep(2 * time.Minute) },
+		"as it saves": func(s *stopping) {
+			s.in.Done(s.t.Context(), delivery.Done{Rule: "a/b", Seq: 1})
+			time.Sleep(2 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &consumer{id: "a/b", room: 8}
+				s := &stopping{desk: newDesk(t, rule(c, 0, record.ToolCall))}
+				s.begin(time.Minute, time.Minute)
+				s.put(1, record.ToolCall, 3)
+				s.rest(c)
+				time.Sleep(2 * time.Second)
+				if err := os.RemoveAll(s.dir); err != nil {
+					t.Fatal(err)
+				}
+				in := s.in
+				s.in = nil // nobody rings for it
+				s.put(1, record.ToolCall, 1)
+				s.in = in
+				lock, err := launch.TryLock(s.dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lock.Close()
+				wake(s)
+				if err := s.over(); !actor.IsFatal(err) || !errors.Is(err, errReplaced) {
+					t.Errorf("it ended with %v", err)
+				}
+				if cur, err := spool.LoadCursors(s.dir); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("cursors: %+v, %v", cur, err)
+				}
+				if f, err := spool.NewReader(s.dir, spool.Position{}).Next(); err != nil || f.Seq != 1 {
+					t.Errorf("the new spool: %d, %v", f.Seq, err)
+				}
 			})
 		})
 	}

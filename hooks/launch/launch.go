@@ -64,6 +64,14 @@ func Release(lock *os.File) error {
 	return errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
 }
 
+// Held reports whether a dispatcher lock that is held is the one in the session's
+// directory: somebody may have deleted that, and the next hook have made another.
+func Held(dir string, lock *os.File) bool {
+	var have, want syscall.Stat_t
+	return syscall.Fstat(int(lock.Fd()), &have) == nil && syscall.Lstat(filepath.Join(dir, lockName), &want) == nil &&
+		have.Dev == want.Dev && have.Ino == want.Ino
+}
+
 // Adopt takes over a dispatcher lock that a hook handed down as descriptor fd.
 // It marks the descriptor close-on-exec before anything else: a consumer that
 // inherited it would hold the lock after the dispatcher died, and none would
