@@ -587,3 +587,27 @@ func TestInbox(t *testing.T) {
 		d.halt()
 	})
 }
+
+// TestLostGapRecordsAreNotToldOf: a rule that takes gap records and is over its cap
+// loses some of those too. They are counted; were they told of in turn, each would
+// push out another one, and that would never end.
+func TestLostGapRecordsAreNotToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &consumer{id: "a/b", room: 1}
+		d := newDesk(t, rule(c, 2, record.ToolCall, record.SectionGap))
+		d.start(time.Hour)
+		d.put(1, record.ToolCall, 10)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		first, err := spool.LastSeq(d.dir, time.Second)
+		if err != nil || first <= 10 {
+			t.Fatalf("nothing was told: %d, %v", first, err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if last, err := spool.LastSeq(d.dir, time.Second); err != nil || last != first {
+			t.Errorf("records 1 to %d, and a minute later to %d, %v", first, last, err)
+		}
+		d.halt()
+	})
+}

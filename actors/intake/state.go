@@ -242,7 +242,10 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		case over && f.Seq > r.live:
 			r.Meter.Matched(r.ctx, rs.ID, rs.at.RuleSeq+1)
 			r.Meter.Dropped(r.ctx, rs.ID, gapQueueFull, 1)
-			r.gap(record.Gap{Reason: gapQueueFull, Rule: rs.ID}, 1)
+			if delivery.SectionOf(f.JSON) != record.SectionGap {
+				// A lost gap record is told of in none: each would push out another.
+				r.gap(record.Gap{Reason: gapQueueFull, Rule: rs.ID}, 1)
+			}
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq + 1, At: f.Next}
 		case !rs.offer(r, f, false):
 			// Full after all; look at this frame again next time.
