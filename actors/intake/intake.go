@@ -242,7 +242,9 @@ type run struct {
 	// and have something left; owedText is what their file holds.
 	owed     map[string]*owed
 	owedText []byte
-	read     spool.Cursor // how far the head is
+	// owes: they are not in it yet, so the cursors must not move on.
+	owes bool
+	read spool.Cursor // how far the head is
 	// saved is the number up to which an earlier life had read.
 	saved uint64
 	// live is the last number that was in the spool when this life began: what
@@ -250,6 +252,9 @@ type run struct {
 	live       uint64
 	project    string
 	generation uint64
+	// awaited is the last number in the spool for which a look at the index was put
+	// off.
+	awaited uint64
 	// satisfied is the generation last looked up for a frame; it may differ from
 	// the loaded one when the index has moved on.
 	satisfied uint64
@@ -372,8 +377,10 @@ func (in *Intake) Serve(ctx context.Context) error {
 				idle.Reset(r.rest())
 			}
 			if rung && !more && r.stalled == nil {
-				rung = false
-				r.look()
+				rung = !r.look()
+				if rung {
+					more, r.fresh = true, true
+				}
 			}
 			switch {
 			case more:
@@ -580,26 +587,34 @@ func (r *run) follow(f spool.Frame) error {
 // look follows a change of the index that no record brought: a hook whose event no
 // rule wants any more rings all the same. A rule that lost its trust stops now,
 // with what waits for it; one that is new begins behind what is in the spool.
-func (r *run) look() {
+// It reports whether it looked; else it is to be asked again when all is read.
+func (r *run) look() (done bool) {
 	if r.Generation == nil || r.order == nil || r.stopped || r.project == "" {
-		return
+		return true
 	}
 	now, err := r.Generation(r.project)
 	if err != nil || now == r.generation {
-		return
+		return true
 	}
 	p, generation, err := r.Roster.Load(r.project)
 	if err != nil || generation == r.generation {
-		return
+		return true
 	}
 	last, err := spool.LastSeq(r.Dir, lockWait)
-	if err != nil {
+	switch {
+	case err != nil:
 		r.Log.Warn().Err(err).Msg("last sequence number unknown")
 		last = r.read.Seq
+	case last > r.read.Seq && last != r.awaited:
+		// Somebody appended meanwhile, under either plan: what is not read yet says
+		// itself whose it is. Only what cannot be read is not waited for.
+		r.awaited = last
+		return false
 	}
 	r.generation, r.satisfied = generation, generation
 	r.replan(p, spool.Frame{Seq: max(last, r.read.Seq) + 1, At: r.read.At})
 	r.dirty = true
+	return true
 }
 
 // replan makes the rules of a plan the ones that run.
@@ -635,7 +650,7 @@ func (r *run) replan(p plan.Plan, f spool.Frame) {
 		delete(r.parked, id)
 	}
 	r.order = order
-	r.saveOwed()
+	r.noteOwed()
 	r.Meter.Describe(r.ctx, p.Project, targets)
 	r.Log.Info().Int("rules", len(order)).Str("generation", fmt.Sprintf("%x", r.generation)).Msg("rules loaded")
 }
@@ -700,6 +715,11 @@ func (r *run) resting() bool {
 func (r *run) save() error {
 	if !r.dirty {
 		return nil
+	}
+	if r.owes {
+		if err := r.saveOwed(); err != nil {
+			return err
+		}
 	}
 	cur := spool.Cursors{Read: r.read, Unwritten: r.told, Rules: maps.Clone(r.parked)}
 	// A rule that is not in the plan holds nothing back.

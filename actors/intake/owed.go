@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -158,7 +159,7 @@ func (r *run) settleOwed(f spool.Frame) {
 		}
 	}
 	if found {
-		r.saveOwed()
+		r.noteOwed()
 	}
 }
 
@@ -166,27 +167,36 @@ func sameSelection(a, b plan.Rule) bool {
 	return a.Sections == b.Sections && a.MatchAny == b.MatchAny && bytes.Equal(a.Where, b.Where)
 }
 
-// saveOwed writes the rules down, when they have changed. It comes before the next
-// save of the cursors: a rule that is gone by then is known.
-func (r *run) saveOwed() {
+// noteOwed writes the rules down, when they have changed. It comes before the next
+// save of the cursors, which does not happen until this has: a rule that is gone by
+// then is known.
+func (r *run) noteOwed() {
+	if err := r.saveOwed(); err != nil {
+		r.Log.Error().Err(err).Msg("at-least-once rules not noted yet, so what is delivered from here on would be delivered again")
+		r.dirty = true
+	}
+}
+
+func (r *run) saveOwed() error {
+	r.owes = true
 	list := make([]*owed, 0, len(r.owed))
 	for _, id := range slices.Sorted(maps.Keys(r.owed)) {
 		list = append(list, r.owed[id])
 	}
 	path := filepath.Join(r.Dir, owedName)
 	text, err := json.Marshal(list)
-	switch {
-	case err != nil:
-	case len(list) == 0 && r.owedText == nil, bytes.Equal(text, r.owedText):
-		return
-	default:
-		dirs.Clear(path)
-		if err = temp.Write(path, text, true); err == nil {
-			r.owedText = text
-			return
-		}
+	if err != nil {
+		return fmt.Errorf("note the at-least-once rules: %w", err)
 	}
-	r.Log.Error().Err(err).Msg("should an at-least-once rule be turned off, what waits for it may be given up")
+	if (len(list) > 0 || r.owedText != nil) && !bytes.Equal(text, r.owedText) {
+		dirs.Clear(path)
+		if err := temp.Write(path, text, true); err != nil {
+			return fmt.Errorf("note the at-least-once rules: %w", err)
+		}
+		r.owedText = text
+	}
+	r.owes = false
+	return nil
 }
 
 // loadOwed reads them back. Without the file, or with a damaged one, there are none.

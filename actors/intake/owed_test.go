@@ -272,6 +272,39 @@ func TestOffRuleWithoutItsFile(t *testing.T) {
 	})
 }
 
+// TestOwedBeforeTheCursors: while the rules cannot be noted, the cursors do not move
+// on: a rule that went then would lose what waits for it. Both follow when they can.
+func TestOwedBeforeTheCursors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, 8)
+		h.rules[1] = []plan.Rule{promise("b/sure", plan.AtLeastOnce)}
+		inTheWay := filepath.Join(h.dir, owedName)
+		if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		h.open()
+		h.put(1, record.ToolCall, 2)
+		h.done(h.now["b/sure"], 1)
+		time.Sleep(2 * saveEvery)
+		synctest.Wait()
+		if cur, err := spool.LoadCursors(h.dir); !os.IsNotExist(err) {
+			t.Errorf("cursors %+v, %v", cur, err)
+		}
+		if err := os.RemoveAll(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * saveEvery)
+		synctest.Wait()
+		if cur, err := spool.LoadCursors(h.dir); err != nil || cur.Rules["b/sure"].Seq != 1 {
+			t.Errorf("cursors %+v, %v", cur, err)
+		}
+		if text, err := os.ReadFile(inTheWay); err != nil || !strings.Contains(string(text), `"id":"b/sure"`) {
+			t.Errorf("%s, %v", text, err)
+		}
+		h.halt()
+	})
+}
+
 func TestOwedSpans(t *testing.T) {
 	k := &owed{}
 	in := func(from, to uint64) (list []uint64) {
