@@ -212,3 +212,61 @@ func retell(t *testing.T, f *fixture, place string, journal []byte, moved bool) 
 	s.encode(again[at:at+slotSize], j.table)
 	must(t, os.WriteFile(filepath.Clean(place), again, 0o600))
 }
+
+// flushing is a disk on which something happens with each flush.
+type flushing struct {
+	realDisk
+	then func(f *os.File)
+}
+
+func (d flushing) sync(f *os.File) error { d.then(f); return nil }
+
+// The log is rotated, by renaming or by copying and truncating, between two appends
+// of records that came together: what comes then begins the new log, and the journal
+// says where its chain begins.
+func TestRotatedBetweenAppends(t *testing.T) {
+	for name, rotate := range map[string]func(t *testing.T, log string){
+		"renamed": func(t *testing.T, log string) { must(t, os.Rename(log, log+".1")) },
+		"copied and truncated": func(t *testing.T, log string) {
+			write(t, log+".1", read(t, log))
+			must(t, os.Truncate(log, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.opts.Chain, f.opts.Sync = true, true
+			flushes := 0
+			to, err := newTarget(plan.File{Path: f.log, Format: "jsonl"}, f.opts, flushing{then: func(log *os.File) {
+				if log.Name() != f.log {
+					return // a directory
+				}
+				if flushes++; flushes == 1 {
+					rotate(t, f.log)
+				}
+			}})
+			must(t, err)
+			ds := records("a", 1, maxLines+3)
+			deliverAll(t, to, ds)
+			must(t, to.Close())
+			var old, fresh strings.Builder
+			for n := 1; n <= maxLines+3; n++ {
+				into := &old
+				if n > maxLines {
+					into = &fresh
+				}
+				fmt.Fprintf(into, "a%d ", n)
+			}
+			if got := count(t, f.log+".1") + " "; got != old.String() {
+				t.Errorf("the old log has %s, want %s", got, old.String())
+			}
+			if got := count(t, f.log) + " "; got != fresh.String() {
+				t.Errorf("the new log has %s, want %s", got, fresh.String())
+			}
+			known, err := Inspect(t.Context(), f.opts.StateDir, f.log)
+			must(t, err)
+			if known.First != maxLines+1 || known.Offset != 0 || known.Begin != 0 || known.Size != known.End {
+				t.Errorf("the journal knows %+v", known)
+			}
+		})
+	}
+}

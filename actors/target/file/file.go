@@ -43,7 +43,8 @@
 //     can know, and the record is written again.
 //   - It was copied and truncated (copytruncate): the next record is at its
 //     beginning. What was appended between the copy and the cut is lost, as
-//     always with that method; a chain shows it.
+//     always with that method; a chain shows it. What an open intent was for is
+//     written again: the copy, which may have it, is another file.
 //
 // The file is made with mode 0600, its directories with 0700. An existing file
 // keeps its mode, and may belong to another user, if only it can be read and
@@ -232,6 +233,11 @@ func (t *Target) DeliverAll(ctx context.Context, ds []target.Dispatch) (accepted
 		return 0, t.failure(ctx, t.cfg.Path, err)
 	}
 	for accepted < len(ds) {
+		// A flush is long enough for somebody to rotate the log.
+		if size := t.size; accepted > 0 && (!t.unchanged() || t.size != size) {
+			more, err := t.DeliverAll(ctx, ds[accepted:])
+			return accepted + more, err
+		}
 		n, err := t.append(ds[accepted:])
 		if err != nil {
 			return accepted, t.failure(ctx, t.cfg.Path, err)
