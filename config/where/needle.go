@@ -12,14 +12,28 @@ const maxNeedles = 8
 type needles [][]byte
 
 // in reports whether a record may hold one. One that spells letters as numbers
-// (\u0041) may hold anything.
+// (\u0041) may hold any.
 func (n needles) in(record []byte) bool {
 	for _, text := range n {
 		if bytes.Contains(record, text) {
 			return true
 		}
 	}
-	return bytes.Contains(record, []byte(`\u`))
+	return spelled(record)
+}
+
+// spelled reports whether a record spells a plain character as a number, or what
+// looks like that. A terminal's colours (\u001b) are spelled so and are none.
+func spelled(record []byte) bool {
+	for {
+		at := bytes.Index(record, []byte(`\u00`))
+		if at < 0 {
+			return false
+		}
+		if record = record[at+len(`\u00`):]; len(record) > 0 && '2' <= record[0] && record[0] <= '7' {
+			return true
+		}
+	}
 }
 
 // needlesOf are the needles of a condition, each of which it needs.

@@ -51,12 +51,15 @@ func TestNeedleSpelledOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for record, want := range map[string]bool{
-		`{"data":{"name":"Bash"}}`:                     true,
-		`{"data":{"name":"\u0042ash"}}`:                true,
-		`{"data":{"name":"\u0062ash"}}`:                false,
-		`{"data":{"name":"Read"}}`:                     false,
-		`{"data":{"name":"Read","input":"Bash"}}`:      false,
-		`{"d\u0061ta":{"name":"B\u0061\u0073\u0068"}}`: true,
+		`{"data":{"name":"Bash"}}`:                                     true,
+		`{"data":{"name":"\u0042ash"}}`:                                true,
+		`{"data":{"name":"\u0062ash"}}`:                                false,
+		`{"data":{"name":"Bas\u0068"}}`:                                true,
+		`{"data":{"name":"\u001b[1mBas\u0068"}}`:                       false,
+		`{"data":{"name":"\u001b","name":"\u0042\u0061\u0073\u0068"}}`: true,
+		`{"data":{"name":"Read"}}`:                                     false,
+		`{"data":{"name":"Read","input":"Bash"}}`:                      false,
+		`{"d\u0061ta":{"name":"B\u0061\u0073\u0068"}}`:                 true,
 	} {
 		if got := c.Match([]byte(record)); got != want {
 			t.Errorf("%s: %v", record, got)
