@@ -23,6 +23,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -168,9 +169,10 @@ func caption(part string, o options) string {
 		thousands(killRecords), float64(time.Second/killEvery))
 }
 
-// inTurn measures every side once a round, under a lock as in take, which is given
-// back at a round's end, and within one when it was held for holdTime.
-func inTurn[T any](l *lab, what string, sides []side, rounds, how int, measure func(side) (T, error)) (map[string][]T, error) {
+// inTurn measures every side once a round, as many together as it is told, under a
+// lock as in take, which is given back at a round's end, and within one when it was
+// held for holdTime.
+func inTurn[T any](l *lab, what string, sides []side, rounds, together, how int, measure func(side) (T, error)) (map[string][]T, error) {
 	results := map[string][]T{}
 	for round := range rounds {
 		release, err := l.take(how)
@@ -178,7 +180,7 @@ func inTurn[T any](l *lab, what string, sides []side, rounds, how int, measure f
 			return nil, err
 		}
 		taken := time.Now()
-		for _, s := range sides {
+		for some := range slices.Chunk(sides, together) {
 			if time.Since(taken) > holdTime {
 				release()
 				if release, err = l.take(how); err != nil {
@@ -186,14 +188,20 @@ func inTurn[T any](l *lab, what string, sides []side, rounds, how int, measure f
 				}
 				taken = time.Now()
 			}
-			begin := time.Now()
-			r, err := measure(s)
-			if err != nil {
-				release()
-				return nil, fmt.Errorf("%s, %s, round %d: %w", what, s.what(), round+1, err)
+			found, failed := make([]T, len(some)), make([]error, len(some))
+			var wg sync.WaitGroup
+			for i, s := range some {
+				wg.Go(func() { found[i], failed[i] = measure(s) })
 			}
-			results[s.what()] = append(results[s.what()], r)
-			fmt.Fprintf(os.Stderr, "%s, round %d of %d, %s: %.1f s\n", what, round+1, rounds, s.what(), time.Since(begin).Seconds())
+			wg.Wait()
+			for i, s := range some {
+				if failed[i] != nil {
+					release()
+					return nil, fmt.Errorf("%s, %s, round %d: %w", what, s.what(), round+1, failed[i])
+				}
+				results[s.what()] = append(results[s.what()], found[i])
+				fmt.Fprintf(os.Stderr, "%s, round %d of %d, %s\n", what, round+1, rounds, s.what())
+			}
 		}
 		release()
 	}
@@ -201,7 +209,7 @@ func inTurn[T any](l *lab, what string, sides []side, rounds, how int, measure f
 }
 
 func (l *lab) measureStarts(ctx context.Context, o options, sides []side, lives map[string][]started) error {
-	found, err := inTurn(l, "start", sides, o.rounds, syscall.LOCK_EX, func(s side) (started, error) { return l.startUp(ctx, s) })
+	found, err := inTurn(l, "start", sides, o.rounds, 1, syscall.LOCK_EX, func(s side) (started, error) { return l.startUp(ctx, s) })
 	for name, list := range found {
 		lives[name] = list
 	}
@@ -213,7 +221,7 @@ func (l *lab) measureBacklog(ctx context.Context, o options, lives map[string][]
 	if err := l.measureStarts(ctx, o, sides, lives); err != nil {
 		return "", err
 	}
-	rounds, err := inTurn(l, "backlog", sides, o.rounds, syscall.LOCK_EX, func(s side) (worked, error) { return l.backlog(ctx, s, o.records) })
+	rounds, err := inTurn(l, "backlog", sides, o.rounds, 1, syscall.LOCK_EX, func(s side) (worked, error) { return l.backlog(ctx, s, o.records) })
 	return workedTable(sides, o.records, rounds, lives), err
 }
 
@@ -223,7 +231,7 @@ func (l *lab) measureRest(ctx context.Context, o options, lives map[string][]sta
 		return "", err
 	}
 	// A life's own processor time and memory, whatever others do.
-	idle, err := inTurn(l, "idle", sides, o.rounds, syscall.LOCK_UN, func(s side) (idled, error) { return l.idle(ctx, s) })
+	idle, err := inTurn(l, "idle", sides, o.rounds, 1, syscall.LOCK_UN, func(s side) (idled, error) { return l.idle(ctx, s) })
 	if err != nil {
 		return "", err
 	}
@@ -240,15 +248,20 @@ func (l *lab) measureRest(ctx context.Context, o options, lives map[string][]sta
 
 func (l *lab) measureLag(ctx context.Context, o options) (string, error) {
 	sides := lagSides()
-	rounds, err := inTurn(l, "lag", sides, o.rounds, syscall.LOCK_EX, func(s side) (lagged, error) { return l.lag(ctx, s, o.lags, lagEvery) })
+	rounds, err := inTurn(l, "lag", sides, o.rounds, 1, syscall.LOCK_EX, func(s side) (lagged, error) { return l.lag(ctx, s, o.lags, lagEvery) })
 	return lagTable(sides, rounds), err
 }
 
 func (l *lab) measureKills(ctx context.Context, o options) (string, error) {
 	sides := killSides()
-	random := rand.New(rand.NewPCG(seed, seed))
-	runs, err := inTurn(l, "kill", sides, o.kills, syscall.LOCK_SH, func(s side) (verdict, error) {
-		return l.killed(ctx, s, killRecords, killEvery, random)
+	random := map[string]*rand.Rand{}
+	for i, s := range sides {
+		random[s.what()] = rand.New(rand.NewPCG(seed, uint64(i)))
+	}
+	// No times are taken here, so three run at once.
+	runs, err := inTurn(l, "kill", sides, o.kills, 3, syscall.LOCK_SH, func(s side) (verdict, error) {
+		at := killRecords/4 + random[s.what()].IntN(killRecords/2)
+		return l.killed(ctx, s, killRecords, killEvery, at)
 	})
 	return killTable(sides, runs), err
 }

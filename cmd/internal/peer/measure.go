@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
 
@@ -65,6 +64,22 @@ func (t *trial) startUp(ctx context.Context) (started, error) {
 	return started{rep.Came[0].At.Sub(begin), life}, nil
 }
 
+// begin starts the side and gets the first record through it, so that it runs when
+// the others come.
+func (t *trial) begin(ctx context.Context) error {
+	first := func() error { return t.feed(1, 1) }
+	steps := []func() error{first, t.start} // a dispatcher does not start for nothing
+	if t.side.push {
+		steps = []func() error{t.start, first}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return t.arrive(ctx, 1)
+}
+
 // arrive waits until n records came.
 func (t *trial) arrive(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, arriveTime)
@@ -95,10 +110,7 @@ func (l *lab) idle(ctx context.Context, s side) (idled, error) {
 }
 
 func (t *trial) idle(ctx context.Context) (idled, error) {
-	if err := errors.Join(t.feed(1, 1), t.start()); err != nil {
-		return idled{}, err
-	}
-	if err := t.arrive(ctx, 1); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return idled{}, err
 	}
 	if err := pause(ctx, settle); err != nil {
@@ -198,11 +210,7 @@ func (l *lab) lag(ctx context.Context, s side, n int, every time.Duration) (lagg
 }
 
 func (t *trial) lag(ctx context.Context, n int, every time.Duration) (lagged, error) {
-	// The first record is for the start, which is not measured here.
-	if err := errors.Join(t.start(), t.feed(1, 1)); err != nil {
-		return lagged{}, err
-	}
-	if err := t.arrive(ctx, 1); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return lagged{}, err
 	}
 	before, err := t.process.cpu()
@@ -248,23 +256,19 @@ func (t *trial) lag(ctx context.Context, n int, every time.Duration) (lagged, er
 }
 
 // killed hands n records over, one after another, and kills the side by kill -9
-// once, somewhere in the middle half; it starts it again at once. It returns what
-// the consumer got in the end.
-func (l *lab) killed(ctx context.Context, s side, n int, every time.Duration, random *rand.Rand) (verdict, error) {
+// once, after the record at; it starts it again at once. It returns what the consumer
+// got in the end.
+func (l *lab) killed(ctx context.Context, s side, n int, every time.Duration, at int) (verdict, error) {
 	t, err := l.newTrial(s, watchSeldom)
 	if err != nil {
 		return verdict{}, err
 	}
-	v, err := t.killed(ctx, n, every, n/4+random.IntN(n/2))
+	v, err := t.killed(ctx, n, every, at)
 	return v, errors.Join(err, t.close())
 }
 
 func (t *trial) killed(ctx context.Context, n int, every time.Duration, at int) (verdict, error) {
-	// The side runs and has something when the rest comes.
-	if err := errors.Join(t.start(), t.feed(1, 1)); err != nil {
-		return verdict{}, err
-	}
-	if err := t.arrive(ctx, 1); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return verdict{}, err
 	}
 	tick := time.NewTicker(every)

@@ -639,7 +639,7 @@ func TestTables(t *testing.T) {
 func TestInTurn(t *testing.T) {
 	sides := []side{rival(false, "best_effort", "none"), peer("", false, "file.yaml")}
 	var order []string
-	results, err := inTurn(&lab{}, "test", sides, 2, syscall.LOCK_EX, func(s side) (int, error) {
+	results, err := inTurn(&lab{}, "test", sides, 2, 1, syscall.LOCK_EX, func(s side) (int, error) {
 		order = append(order, strconv.FormatBool(s.ways()))
 		return len(order), nil
 	})
@@ -648,7 +648,7 @@ func TestInTurn(t *testing.T) {
 		t.Errorf("order %v, results %v, %v", order, results, err)
 	}
 	broken := errors.New("broken")
-	_, err = inTurn(&lab{}, "test", sides, 2, syscall.LOCK_UN, func(s side) (int, error) {
+	_, err = inTurn(&lab{}, "test", sides, 2, 2, syscall.LOCK_UN, func(s side) (int, error) {
 		if s.ways() {
 			return 0, nil
 		}
