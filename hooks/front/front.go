@@ -183,8 +183,8 @@ func (h *hook) index(project string) (index.Header, bool) {
 	// Twice, since another hook's compilation, begun before the change, may put
 	// its index over the one that was just made.
 	for range 2 {
-		idx, err := index.Read(path)
-		if err == nil && idx.Stale(project) == "" {
+		idx, changed, err := index.Fresh(path, project)
+		if err == nil && changed == "" {
 			return idx, true
 		}
 		var compiler string

@@ -26,7 +26,7 @@ func written(b *testing.B, n int) (path, project string) {
 	return path, root
 }
 
-// BenchmarkRead is the index as a hook reads it.
+// BenchmarkRead is the whole header.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{25, 500} {
 		b.Run(fmt.Sprintf("%dfiles", n), func(b *testing.B) {
@@ -54,6 +54,21 @@ func BenchmarkStale(b *testing.B) {
 			for b.Loop() {
 				if changed := h.Stale(project); changed != "" {
 					b.Fatal(changed)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFresh is both, as a hook does it.
+func BenchmarkFresh(b *testing.B) {
+	for _, n := range []int{25, 500} {
+		b.Run(fmt.Sprintf("%dfiles", n), func(b *testing.B) {
+			path, project := written(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, changed, err := Fresh(path, project); err != nil || changed != "" {
+					b.Fatal(changed, err)
 				}
 			}
 		})

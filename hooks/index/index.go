@@ -166,8 +166,46 @@ func Read(path string) (Header, error) {
 		return Header{}, err
 	}
 	defer syscall.Close(int(fd))
-	h, _, _, err := readHeader(fd)
-	return h, err
+	body, _, _, err := readHeader(fd)
+	if err != nil {
+		return Header{}, err
+	}
+	return decodeHeader(body)
+}
+
+// Fresh reads the header of an index file as a hook wants it: without its inputs,
+// each of which it has looked at instead. What it returns beside is what Stale
+// would say.
+func Fresh(path, project string) (h Header, changed string, err error) {
+	fd, err := open(path)
+	if err != nil {
+		return Header{}, "", err
+	}
+	defer syscall.Close(int(fd))
+	body, _, _, err := readHeader(fd)
+	if err != nil {
+		return Header{}, "", err
+	}
+	h, n, rest, err := decodeFixed(body)
+	if err != nil {
+		return Header{}, "", err
+	}
+	if changed = h.Stale(project); changed != "" {
+		return h, changed, nil // another project's: there are no inputs in h
+	}
+	for range n {
+		var in Input
+		if in, rest, err = decodeInput(rest); err != nil {
+			return Header{}, "", err
+		}
+		if Look(in.Kind, in.Path) != in {
+			return h, in.Path, nil
+		}
+	}
+	if len(rest) != 0 {
+		return Header{}, "", ErrDamaged
+	}
+	return h, "", nil
 }
 
 // ReadPlan reads the header and the plan.
@@ -177,7 +215,11 @@ func ReadPlan(path string) (Header, []byte, error) {
 		return Header{}, nil, err
 	}
 	defer syscall.Close(int(fd))
-	h, at, want, err := readHeader(fd)
+	body, at, want, err := readHeader(fd)
+	if err != nil {
+		return Header{}, nil, err
+	}
+	h, err := decodeHeader(body)
 	if err != nil {
 		return Header{}, nil, err
 	}
@@ -225,35 +267,35 @@ func (f file) readAt(b []byte, at int64) (n int, err error) {
 
 type part struct{ size, sum uint32 }
 
-func readHeader(f file) (h Header, planAt int64, plan part, err error) {
+// readHeader reads an encoded header, and finds the plan behind it.
+func readHeader(f file) (body []byte, planAt int64, plan part, err error) {
 	buf := make([]byte, firstRead)
 	n, err := f.readAt(buf, 0)
 	if err != nil {
-		return h, 0, plan, err
+		return nil, 0, plan, err
 	}
 	buf = buf[:n]
 	if n < fixed || string(buf[:len(magic)]) != magic {
-		return h, 0, plan, ErrDamaged
+		return nil, 0, plan, ErrDamaged
 	}
 	le := binary.LittleEndian
 	head := part{le.Uint32(buf[8:]), le.Uint32(buf[12:])}
 	plan = part{le.Uint32(buf[16:]), le.Uint32(buf[20:])}
 	if head.size > maxPart || plan.size > maxPart {
-		return h, 0, plan, ErrDamaged
+		return nil, 0, plan, ErrDamaged
 	}
 	whole := fixed + int(head.size)
 	if whole > len(buf) {
 		buf = make([]byte, whole)
 		if n, err := f.readAt(buf, 0); err != nil || n < whole {
-			return h, 0, plan, ErrDamaged
+			return nil, 0, plan, ErrDamaged
 		}
 	}
-	body := buf[fixed:whole]
+	body = buf[fixed:whole]
 	if crc.IEEE(body) != head.sum {
-		return h, 0, plan, ErrDamaged
+		return nil, 0, plan, ErrDamaged
 	}
-	h, err = decodeHeader(body)
-	return h, int64(whole), plan, err
+	return body, int64(whole), plan, nil
 }
 
 func encodeHeader(h Header) []byte {
@@ -290,12 +332,13 @@ const headerBytes = 8 + 3*2 + SetBits*8 + 2*4
 // inputBytes is the fixed part of an encoded input.
 const inputBytes = 2 + 5*8 + 4
 
-func decodeHeader(b []byte) (Header, error) {
+// decodeFixed decodes a header up to its inputs, of which there are n in rest.
+func decodeFixed(b []byte) (h Header, n int, rest []byte, err error) {
 	le := binary.LittleEndian
 	if len(b) < headerBytes {
-		return Header{}, ErrDamaged
+		return Header{}, 0, nil, ErrDamaged
 	}
-	h := Header{
+	h = Header{
 		Generation: le.Uint64(b), Async: record.Set(le.Uint16(b[8:])), Blocking: record.Set(le.Uint16(b[10:])),
 		Flags: Flags(le.Uint16(b[12:])),
 	}
@@ -305,31 +348,46 @@ func decodeHeader(b []byte) (Header, error) {
 	name, n := int(le.Uint32(b[headerBytes-8:])), int(le.Uint32(b[headerBytes-4:]))
 	b = b[headerBytes:]
 	if name > len(b) {
-		return Header{}, ErrDamaged
+		return Header{}, 0, nil, ErrDamaged
 	}
 	h.Project, b = string(b[:name]), b[name:]
 	if n > len(b)/inputBytes {
-		return Header{}, ErrDamaged
+		return Header{}, 0, nil, ErrDamaged
+	}
+	return h, n, b, nil
+}
+
+// decodeInput decodes the input that b begins with.
+func decodeInput(b []byte) (in Input, rest []byte, err error) {
+	le := binary.LittleEndian
+	if len(b) < inputBytes {
+		return Input{}, nil, ErrDamaged
+	}
+	size := int(le.Uint32(b[inputBytes-4:]))
+	if size > len(b)-inputBytes {
+		return Input{}, nil, ErrDamaged
+	}
+	in = Input{
+		Kind: Kind(b[0]), Present: b[1] == 1,
+		Dev: le.Uint64(b[2:]), Ino: le.Uint64(b[10:]), Size: int64(le.Uint64(b[18:])),
+		Mtime: int64(le.Uint64(b[26:])), Ctime: int64(le.Uint64(b[34:])),
+		Path: string(b[inputBytes : inputBytes+size]),
+	}
+	return in, b[inputBytes+size:], nil
+}
+
+func decodeHeader(b []byte) (Header, error) {
+	h, n, rest, err := decodeFixed(b)
+	if err != nil {
+		return Header{}, err
 	}
 	h.Inputs = make([]Input, n)
-	text := string(b) // of which the paths are parts
 	for i := range h.Inputs {
-		if len(b) < inputBytes {
-			return Header{}, ErrDamaged
+		if h.Inputs[i], rest, err = decodeInput(rest); err != nil {
+			return Header{}, err
 		}
-		size := int(le.Uint32(b[inputBytes-4:]))
-		if size > len(b)-inputBytes {
-			return Header{}, ErrDamaged
-		}
-		h.Inputs[i] = Input{
-			Kind: Kind(b[0]), Present: b[1] == 1,
-			Dev: le.Uint64(b[2:]), Ino: le.Uint64(b[10:]), Size: int64(le.Uint64(b[18:])),
-			Mtime: int64(le.Uint64(b[26:])), Ctime: int64(le.Uint64(b[34:])),
-			Path: text[inputBytes : inputBytes+size],
-		}
-		b, text = b[inputBytes+size:], text[inputBytes+size:]
 	}
-	if len(b) != 0 {
+	if len(rest) != 0 {
 		return Header{}, ErrDamaged
 	}
 	return h, nil

@@ -79,6 +79,14 @@ func TestRoundTrip(t *testing.T) {
 		if got.Stale(got.Project) != "" {
 			t.Errorf("stale: %s", got.Stale(got.Project))
 		}
+		for project, fit := range map[string]bool{got.Project: true, got.Project + "x": false} {
+			fresh, changed, err := index.Fresh(path, project)
+			want := h
+			want.Inputs = nil
+			if err != nil || (changed == "") != fit || !reflect.DeepEqual(fresh, want) {
+				t.Errorf("fresh for %s: %+v, %q, %v", project, fresh, changed, err)
+			}
+		}
 		for p, want := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, %v", p, info.Mode(), err)
@@ -109,6 +117,8 @@ func TestDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bare := want
+	bare.Inputs = nil
 	check := func(what string, at int) {
 		got, err := index.Read(path)
 		if err == nil && !reflect.DeepEqual(got, want) || err != nil && !errors.Is(err, index.ErrDamaged) {
@@ -117,6 +127,10 @@ func TestDamage(t *testing.T) {
 		_, body, err := index.ReadPlan(path)
 		if !errors.Is(err, index.ErrDamaged) {
 			t.Fatalf("%s %d: plan %q, %v", what, at, body, err)
+		}
+		got, _, err = index.Fresh(path, want.Project)
+		if err == nil && !reflect.DeepEqual(got, bare) || err != nil && !errors.Is(err, index.ErrDamaged) {
+			t.Fatalf("%s %d: fresh header %+v, %v", what, at, got, err)
 		}
 	}
 	for at := range clean {
@@ -148,6 +162,9 @@ func TestNotAFile(t *testing.T) {
 	for _, path := range []string{fifo, link, dir} {
 		if _, err := index.Read(path); err == nil {
 			t.Errorf("%s was read", path)
+		}
+		if _, _, err := index.Fresh(path, ""); err == nil {
+			t.Errorf("%s was read for a hook", path)
 		}
 	}
 }
@@ -228,6 +245,10 @@ func TestStale(t *testing.T) {
 			} {
 				h.Inputs = append(h.Inputs, index.Look(in.kind, dir+in.path))
 			}
+			path := filepath.Join(t.TempDir(), "cache", "index", "p.idx")
+			if _, err := index.Write(path, h, []byte("plan")); err != nil {
+				t.Fatal(err)
+			}
 			// The file system's clock steps; a change within one step is what the
 			// compiler waits out (config/publish).
 			past(t)
@@ -240,6 +261,9 @@ func TestStale(t *testing.T) {
 			}
 			if got := h.Stale(h.Project); got != want {
 				t.Errorf("stale: %q, want %q", got, want)
+			}
+			if _, got, err := index.Fresh(path, h.Project); got != want || err != nil {
+				t.Errorf("fresh: %q, %v; want %q", got, err, want)
 			}
 		})
 	}
