@@ -1,7 +1,9 @@
 package where
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -68,14 +70,19 @@ func TestNeedleSpelledOtherwise(t *testing.T) {
 }
 
 func BenchmarkNeedles(b *testing.B) {
-	record := []byte(`{"v":1,"section":"tool_result","event":"PostToolUse","data":{"id":"toolu_1","name":"Read","status":"ok","output":{"stdout":"` +
-		fmt.Sprintf("%02000d", 0) + `\n\"quoted\""}}}`)
+	text := strings.Repeat("\tif err := f(\\\"name\\\"); err != nil {\n\t\treturn err\n\t}\n", 150)
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	record := []byte(`{"v":1,"section":"tool_result","event":"PostToolUse","data":{"id":"toolu_1","name":"Read","status":"ok","output":{"stdout":` + string(quoted) + `}}}`)
 	for name, condition := range map[string]string{"met": `{"data.name":"Read"}`, "not met": `{"data.name":"Bash"}`} {
 		c, err := Compile([]byte(condition), false)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(record)))
 			for b.Loop() {
 				c.Match(record)
 			}
