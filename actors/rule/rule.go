@@ -30,8 +30,9 @@ const maxPanics = 3
 // they share one deadline, and a rule that is stopped finishes them first.
 const mostTogether = 32
 
-// bytesTogether is how many bytes of records are given at once before no more are.
-const bytesTogether = 256 << 10
+// bytesTogether is how many bytes of records are given at once before no more are:
+// they are in memory twice, for each of what may be hundreds of rules.
+const bytesTogether = 64 << 10
 
 // Seal makes the payload from a record: masked, or as it is.
 type Seal func(record *redact.Shared, add redact.Envelope) redact.Payload

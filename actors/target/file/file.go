@@ -80,10 +80,10 @@ const DefaultTemplate = "{ts} {agent_type} {section}: {data.prompt|data.text|dat
 
 const (
 	// keepEntry is the largest buffer that is kept for the next record, in bytes.
-	keepEntry = 1 << 20
+	keepEntry = 128 << 10
 	// mostTogether is how many bytes of records one append takes before it takes no
 	// more.
-	mostTogether = 256 << 10
+	mostTogether = 64 << 10
 	// closeWait is how long Close waits for the lock.
 	closeWait = 2 * time.Second
 )
