@@ -518,7 +518,7 @@ func (r *run) handOut(f spool.Frame) bool {
 		if f.Seq <= rs.at.Seq {
 			continue // from before a restart, or the rule's first record: done
 		}
-		matches := rs.matches(f.Seq, section, f.JSON)
+		matches := rs.matches(f, section)
 		if rs.own != nil {
 			if matches && f.Seq > rs.counted {
 				rs.count(r, f.Seq)

@@ -79,6 +79,7 @@ func TestLookLosesNoRecord(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d.stop, d.ended = cancel, make(chan error, 1)
 		go func() { d.ended <- d.in.Serve(ctx) }()
+		synctest.Wait()
 		d.put(1, record.ToolCall, 2)
 		want(t, mine, upTo(1, 2)...)
 

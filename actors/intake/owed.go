@@ -28,11 +28,33 @@ type owed struct {
 	// Off are the stretches of the spool that came while no plan had the rule, oldest
 	// first: they are not its. The last one is open while that lasts.
 	Off []span `json:"off,omitempty"`
+	// Plans are the plans that were met, oldest first: a record that was written
+	// under one of them is the rule's if that had it. Off is for the others, which
+	// came and went before anybody loaded them.
+	Plans []known `json:"plans,omitempty"`
 	// undecided: no plan has the rule since the last life, and where it went is not
 	// found yet.
 	undecided bool
 	// same: the rule selects what it did before the last change of it.
 	same bool
+}
+
+// known says of a plan, by its generation, whether it had the rule.
+type known struct {
+	Generation uint64 `json:"generation"`
+	Had        bool   `json:"had"`
+}
+
+// maxPlans is how many plans are remembered for one rule.
+const maxPlans = 32
+
+// met notes a plan.
+func (k *owed) met(generation uint64, had bool) {
+	k.Plans = slices.DeleteFunc(k.Plans, func(p known) bool { return p.Generation == generation })
+	if len(k.Plans) == maxPlans {
+		k.Plans = slices.Delete(k.Plans, 0, 1)
+	}
+	k.Plans = append(k.Plans, known{generation, had})
 }
 
 // span is a stretch of the spool by the numbers of its records. To is 0 for one
@@ -42,10 +64,16 @@ type span struct {
 	To   uint64 `json:"to,omitempty"`
 }
 
-// lacks reports whether a record came while the rule was off.
-func (k *owed) lacks(seq uint64) bool {
+// lacks reports whether a record, which was written under a plan of that
+// generation, came while the rule was off.
+func (k *owed) lacks(seq, generation uint64) bool {
 	if k == nil {
 		return false
+	}
+	for _, p := range k.Plans {
+		if p.Generation == generation {
+			return !p.Had
+		}
 	}
 	for _, s := range k.Off {
 		if seq >= s.From && (s.To == 0 || seq <= s.To) {
@@ -93,6 +121,7 @@ func (r *run) hold(p plan.Plan, f spool.Frame) []plan.Rule {
 			k = &owed{}
 		}
 		k.back(max(f.Seq-1, r.saved), r.doneOf(rule.ID, f))
+		k.met(r.generation, true)
 		k.same = sameSelection(k.Rule, rule)
 		k.Rule = rule
 		r.owed[rule.ID] = k
@@ -101,6 +130,11 @@ func (r *run) hold(p plan.Plan, f spool.Frame) []plan.Rule {
 		}
 	}
 	var gone []plan.Rule
+	last, err := spool.LastSeq(r.Dir, lockWait)
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("last sequence number unknown")
+		last = r.live
+	}
 	for _, id := range slices.Sorted(maps.Keys(r.owed)) {
 		k := r.owed[id]
 		if there[id] {
@@ -117,10 +151,14 @@ func (r *run) hold(p plan.Plan, f spool.Frame) []plan.Rule {
 			// It went after the last life: somewhere in what nobody has read yet.
 			k.undecided = true
 		}
-		if k.Rule.Delivery != plan.AtLeastOnce || !k.undecided && r.doneOf(id, f) >= until {
+		// What is in the spool behind this record, and nobody has read, may have been
+		// written while the rule was there.
+		unread := last > max(f.Seq, r.saved)
+		if k.Rule.Delivery != plan.AtLeastOnce || !unread && !k.undecided && r.doneOf(id, f) >= until {
 			delete(r.owed, id)
 			continue
 		}
+		k.met(r.generation, false)
 		if !k.undecided {
 			k.leave(until)
 		}

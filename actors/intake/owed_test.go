@@ -27,6 +27,8 @@ type house struct {
 	// now are the consumers that run, by rule.
 	now  map[string]*consumer
 	were map[string]plan.Rule
+	// onLoad, when set, is called before a plan is loaded.
+	onLoad func()
 }
 
 func newHouse(t *testing.T, room int) *house {
@@ -38,6 +40,9 @@ func promise(id string, d plan.Delivery) plan.Rule {
 }
 
 func (h *house) Load(project string) (plan.Plan, uint64, error) {
+	if h.onLoad != nil {
+		h.onLoad()
+	}
 	return plan.Plan{Project: project, Rules: h.rules[h.current]}, h.current, nil
 }
 
@@ -272,6 +277,88 @@ func TestOffRuleWithoutItsFile(t *testing.T) {
 	})
 }
 
+// TestOffWhileTheHeadIsBehind: a rule goes, for the second time, while a dispatcher
+// that has just begun reads again what waits for it, and comes to what was written
+// when it was off before. What was written while it was on is its, read or not.
+func TestOffWhileTheHeadIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, 64)
+		a, sure := promise("a/all", plan.BestEffort), promise("b/sure", plan.AtLeastOnce)
+		h.rules[1], h.rules[2] = []plan.Rule{a, sure}, []plan.Rule{a}
+		h.open()
+		h.put(1, record.ToolCall, 3)
+		h.current = 2
+		h.put(2, record.ToolCall, 2)
+		h.current = 1
+		h.put(1, record.ToolCall, 1)
+		h.done(h.now["a/all"], -1)
+		h.halt()
+		h.in = nil
+		h.put(1, record.ToolCall, 4) // 7 to 10
+		loads := 0
+		h.onLoad = func() {
+			if loads++; loads == 2 {
+				h.current = 2
+			}
+		}
+		h.open()
+		h.put(2, record.ToolCall, 1)
+		if !h.were["b/sure"].Off {
+			t.Fatalf("after %d loads the rule runs as %+v", loads, h.were["b/sure"])
+		}
+		h.current = 1
+		h.put(1, record.ToolCall, 1)
+		want(t, h.now["b/sure"], "1.1", "2.2", "3.3", "6.4", "7.5", "8.6", "9.7", "10.8", "12.9")
+		h.done(h.now["b/sure"], -1)
+		h.halt()
+	})
+}
+
+// TestOffForUnreadRecords: two hooks append at once, one that knows the rule and one
+// that knows it is gone; the latter's record comes first. Nothing of the rule's was
+// waiting until then.
+func TestOffForUnreadRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, 64)
+		a, sure := promise("a/all", plan.BestEffort), promise("b/sure", plan.AtLeastOnce)
+		h.rules[1], h.rules[2] = []plan.Rule{a, sure}, []plan.Rule{a}
+		h.open()
+		h.put(1, record.ToolCall, 1)
+		h.done(h.now["b/sure"], -1)
+		h.current = 2
+		in := h.in
+		h.in = nil
+		h.put(2, record.ToolCall, 1)
+		h.in = in
+		h.put(1, record.ToolCall, 1)
+		h.put(2, record.ToolCall, 1)
+		if c := h.now["b/sure"]; c == nil || len(c.seen()) != 1 || c.seen()[0] != "3.2" {
+			t.Errorf("%+v", c)
+		}
+		h.done(h.now["a/all"], -1)
+		h.halt()
+	})
+}
+
+func TestMetPlans(t *testing.T) {
+	k := &owed{}
+	k.met(1, true)
+	k.met(2, false)
+	k.leave(0) // says that every record is not its
+	for generation, lacks := range map[uint64]bool{1: false, 2: true, 3: true} {
+		if k.lacks(5, generation) != lacks {
+			t.Errorf("a record of plan %d: %v", generation, !lacks)
+		}
+	}
+	for n := range uint64(2 * maxPlans) {
+		k.met(1, true)
+		k.met(100+n, false)
+	}
+	if len(k.Plans) != maxPlans || k.lacks(5, 1) {
+		t.Errorf("%d plans are kept; the one that comes again and again: %v", len(k.Plans), !k.lacks(5, 1))
+	}
+}
+
 // TestOwedBeforeTheCursors: while the rules cannot be noted, the cursors do not move
 // on: a rule that went then would lose what waits for it. Both follow when they can.
 func TestOwedBeforeTheCursors(t *testing.T) {
@@ -309,7 +396,7 @@ func TestOwedSpans(t *testing.T) {
 	k := &owed{}
 	in := func(from, to uint64) (list []uint64) {
 		for n := from; n <= to; n++ {
-			if !k.lacks(n) {
+			if !k.lacks(n, 0) {
 				list = append(list, n)
 			}
 		}
@@ -338,7 +425,7 @@ func TestOwedSpans(t *testing.T) {
 	}
 	check("back again", 1, 2, 3, 4, 5, 6, 7, 8, 11, 12)
 	var none *owed
-	if none.lacks(1) {
+	if none.lacks(1, 0) {
 		t.Error("a rule of which nothing is known lacks a record")
 	}
 }

@@ -91,8 +91,8 @@ func (rs *ruleState) newest() uint64 {
 }
 
 // matches evaluates the rule's selection.
-func (rs *ruleState) matches(seq uint64, section record.Section, json []byte) bool {
-	return rs.Sections.Has(section) && !rs.owed.lacks(seq) && (rs.Where == nil || rs.Where(json))
+func (rs *ruleState) matches(f spool.Frame, section record.Section) bool {
+	return rs.Sections.Has(section) && !rs.owed.lacks(f.Seq, f.Generation) && (rs.Where == nil || rs.Where(f.JSON))
 }
 
 // cursor is how far the rule is done.
@@ -233,7 +233,7 @@ func (r *run) catchUp(rs *ruleState) (moved bool, err error) {
 		if f.Seq <= rs.at.Seq {
 			continue
 		}
-		if !rs.matches(f.Seq, delivery.SectionOf(f.JSON), f.JSON) {
+		if !rs.matches(f, delivery.SectionOf(f.JSON)) {
 			rs.at = spool.Cursor{Seq: f.Seq, RuleSeq: rs.at.RuleSeq, At: f.Next}
 			r.dirty = true
 			continue
