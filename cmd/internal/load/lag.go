@@ -71,8 +71,9 @@ func (l *lab) lags(ctx context.Context, n int, gap time.Duration, atOnce int) (g
 	const session = "lag"
 	h := l.next()
 	h, err = l.newHome(
-		rule{"tool_call", h.toFile(0), nil},
-		rule{"tool_call", fmt.Sprintf("http: {url: %q}", l.consumer.url), nil},
+		// On a machine that is slow enough more wait than the usual queue holds.
+		rule{"tool_call", h.toFile(0), []string{"queue: 10000"}},
+		rule{"tool_call", fmt.Sprintf("http: {url: %q}", l.consumer.url), []string{"queue: 10000"}},
 	)
 	if err != nil {
 		return got, err

@@ -34,8 +34,8 @@ type Team struct {
 func Thousand() Team {
 	return Team{
 		Developers: 1000, EventsADay: 50_000, WorkingHours: 8 * time.Hour, Peak: 4, Sessions: 3,
-		Record: 2_000, Around: 450, Hook: 2500 * time.Microsecond, Dispatch: 300 * time.Microsecond,
-		FrameBytes: 50, Resident: 12e6, Outage: time.Hour,
+		Record: 2_000, Around: 450, Hook: 1800 * time.Microsecond, Dispatch: 600 * time.Microsecond,
+		FrameBytes: 50, Resident: 9e6, Outage: time.Hour,
 	}
 }
 
