@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -628,7 +629,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s", row.name, row.got, want)
 		}
 	}
-	for n, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678"} {
+	for n, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678", math.Inf(1): "–"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%v is %q, want %q", n, got, want)
 		}

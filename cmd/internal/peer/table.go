@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -102,8 +103,12 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 func megabytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// thousands is a whole number with a comma before every third digit.
+// thousands is a whole number with a comma before every third digit. What is no
+// number, the rate of records that all came at the same time, is a dash.
 func thousands(f float64) string {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return "–"
+	}
 	digits := fmt.Sprintf("%.0f", f)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
