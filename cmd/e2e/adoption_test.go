@@ -267,7 +267,7 @@ func peak(t *testing.T, state *os.ProcessState) int64 {
 //
 //	go test -run TestBacklog ./cmd/e2e -backlog 1024
 func TestBacklog(t *testing.T) {
-	const size, bound = 256 << 10, 96 << 20
+	const size, bound = 256 << 10, 160 << 20
 	records := intFlag(backlogFlag) << 20 / size
 	for _, row := range []struct{ name, dispatch string }{
 		{"file", "file: {path: %s, format: jsonl}"}, {"http", "http: {url: \"%s\"}"},

@@ -178,7 +178,7 @@ func (h hostile) outcome(n uint64) counted {
 // that delivers everything. No hook waits for any of them, what became of each
 // record is counted exactly, and nothing is left of them.
 func TestHostileConsumers(t *testing.T) {
-	s := newSite(t, "WAYS_DISPATCHER_IDLE=30s")
+	s := newSite(t, "WAYS_DISPATCHER_IDLE=5m")
 	const events = 4
 	const size = 70_000 // more than a pipe holds
 	fire := func(id string) time.Duration { return runHook(t, s, call("s", id, size)) }

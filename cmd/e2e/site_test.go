@@ -71,6 +71,24 @@ func (s site) sensor(t *testing.T, name, sections, dispatch string, more ...stri
 	writeFile(t, filepath.Join(s.config, "sensors", name+".yaml"), []byte(text))
 }
 
+// waitGone waits until no dispatcher of the session is left, and none that was
+// killed still holds its lock: a dying process has no command line any more, but
+// hooks take it for alive.
+func (s site) waitGone(t *testing.T, session string) {
+	t.Helper()
+	s.install.waitGone(t, session)
+	f, err := os.Open(filepath.Join(s.dirs.Session(session), "dispatcher.lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	eventually(t, exitLimit, func() bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil },
+		func() string { return "a process that is no more holds the lock; " + s.story() })
+}
+
 // killAll ends every process of this installation that a test left.
 func (s site) killAll(t *testing.T) {
 	t.Helper()
