@@ -32,7 +32,8 @@
 //   - With Options.Sync an append is done once the disk has it, and the journal
 //     says so only then. The journal itself is not synced: after a power cut it
 //     may be older than the log. What the log has more is taken up from its
-//     lines (their session, rule, seq and link).
+//     lines (their session, rule, seq and link). Where the journal is gone or
+//     damaged, that is from the log's last megabyte.
 //
 // Rotation, at any instant:
 //

@@ -136,9 +136,7 @@ func TestAJournalOlderThanTheLog(t *testing.T) {
 		lose(t, place, old)
 		appendTo(t, f.log, "{\"foreign\":1}\n")
 		after := f.target(t, plan.File{Path: f.log})
-		if name == "older" {
-			deliver(t, after, Record("a", 5)) // whose dispatcher had not noted it down
-		}
+		deliver(t, after, Record("a", 5)) // whose dispatcher had not noted it down
 		deliver(t, after, Record("a", 7))
 		var head chain.Head
 		n := 0
@@ -156,6 +154,33 @@ func TestAJournalOlderThanTheLog(t *testing.T) {
 		}
 		if j := &after.journal; j.adoptedTo != 6 || name == "older" && j.adoptedFrom != 3 {
 			t.Errorf("%s: taken up %d to %d", name, j.adoptedFrom, j.adoptedTo)
+		}
+		known, err := Inspect(t.Context(), f.opts.StateDir, f.log)
+		must(t, err)
+		if known.First != 1 || known.Offset != 0 {
+			t.Errorf("%s: the file is said to begin with record %d at %d", name, known.First, known.Offset)
+		}
+	}
+}
+
+// Without its journal a log that is no chain still says what is in it, and one that
+// begins with foreign lines (0 here) where its chain begins.
+func TestALogWithoutItsJournal(t *testing.T) {
+	for _, chained := range []bool{false, true} {
+		f := newFixture(t)
+		f.opts.Chain = chained
+		write(t, f.log, "foreign\n\n")
+		to := f.target(t, plan.File{Path: f.log})
+		deliverAll(t, to, append(records("a", 1, 4), Record("b", 2)))
+		must(t, to.Close())
+		must(t, os.Remove(to.place))
+		after := f.target(t, plan.File{Path: f.log})
+		deliverAll(t, after, append(records("a", 3, 5), records("b", 1, 3)...))
+		if got := count(t, f.log); got != "0 0 a1 a2 a3 a4 b2 a5 b3" {
+			t.Errorf("chained %v: log: %s", chained, got)
+		}
+		if j := &after.journal; chained && (j.chainFirst != 1 || j.chainBegin != int64(len("foreign\n\n"))) {
+			t.Errorf("the chain is said to begin with %d at %d", j.chainFirst, j.chainBegin)
 		}
 	}
 }

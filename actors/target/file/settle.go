@@ -230,21 +230,49 @@ func (t *Target) fragment(log *os.File, size int64, i *intent) ([]byte, error) {
 // was deleted. Foreign lines are passed over.
 func (t *Target) adopt() error {
 	j := &t.journal
-	from := int64(0)
 	if !j.fresh {
-		from = j.intent.end()
-		if t.logID != j.intent.log || t.size <= from {
-			return nil
+		if from := j.intent.end(); t.logID == j.intent.log && t.size > from {
+			return t.adoptFrom(from)
 		}
-	} else if t.size == 0 || !t.opts.Chain {
-		return nil // without a chain nothing in an unknown log matters
-	} else {
-		from = max(0, t.size-lastChunk)
+		return nil
 	}
-	if err := t.adoptFrom(from); err != nil || !j.fresh || j.head.N > 0 || from == 0 {
+	if t.size == 0 {
+		return nil
+	}
+	from := max(0, t.size-lastChunk)
+	if err := t.adoptFrom(from); err != nil || !t.opts.Chain {
 		return err
 	}
-	return t.adoptFrom(0)
+	if j.head.N == 0 && from > 0 {
+		if err := t.adoptFrom(0); err != nil {
+			return err
+		}
+	}
+	if j.head.N == 0 {
+		return nil
+	}
+	return t.firstLink()
+}
+
+// firstLink notes where the chain begins in a log that has one, for a journal that
+// knows nothing.
+func (t *Target) firstLink() error {
+	j := &t.journal
+	lines := bufio.NewReaderSize(io.NewSectionReader(reader{t.disk, t.log}, 0, t.size), readChunk)
+	for at := int64(0); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if l, ok := chain.Parse(line[:len(line)-1]); ok && l.Whole() {
+			j.chainLog, j.chainBegin, j.chainFirst = t.logID, at, l.N
+			return nil
+		}
+		at += int64(len(line))
+	}
 }
 
 func (t *Target) adoptFrom(from int64) error {
@@ -259,7 +287,7 @@ func (t *Target) adoptFrom(from int64) error {
 			return err
 		}
 		line = line[:len(line)-1]
-		if session, rule, seq, at := recordOf(line); !j.fresh && seq > 0 {
+		if session, rule, seq, at := recordOf(line); seq > 0 {
 			if w := keyOf(session, rule); !j.written(false, key{}, w, seq, at) {
 				j.remember(w, seq, at)
 			}
