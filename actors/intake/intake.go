@@ -363,6 +363,9 @@ func (in *Intake) Serve(ctx context.Context) error {
 				close(in.gone)
 				return actor.Done(r.why())
 			}
+			// A session that is over is left once what kept it is done, not an idle time
+			// later. The follower is asked again at its own pace.
+			r.ending = r.ending || err == nil && r.over && !r.restless
 			more, r.fresh = true, true
 			idle.Reset(r.rest())
 		case <-ready:

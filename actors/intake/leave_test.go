@@ -21,8 +21,9 @@ import (
 // stopping is a desk that does something when the rules are stopped.
 type stopping struct {
 	*desk
-	stops  atomic.Int32
-	onStop func()
+	stops    atomic.Int32
+	onStop   func()
+	follower Follower
 }
 
 func (s *stopping) Stop() {
@@ -43,7 +44,7 @@ func (s *stopping) begin(idle, linger time.Duration) {
 		s.t.Fatal(err)
 	}
 	s.running = nil
-	s.in = New(Options{Dir: s.dir, Session: "s", Lock: lock, Idle: idle, Linger: linger, Roster: s, Meter: s.meter, Log: s.in.Log})
+	s.in = New(Options{Dir: s.dir, Session: "s", Lock: lock, Idle: idle, Linger: linger, Follower: s.follower, Roster: s, Meter: s.meter, Log: s.in.Log})
 	s.ended = make(chan error, 1)
 	ended, in, ctx := s.ended, s.in, s.t.Context()
 	go func() { ended <- in.Serve(ctx) }()
@@ -297,6 +298,48 @@ func TestWaitingIsCounted(t *testing.T) {
 			t.Errorf("%d wait, want 30", n)
 		}
 		d.halt()
+	})
+}
+
+// lastWord is a follower that appends a record the moment before it is at rest.
+type lastWord struct {
+	*desk
+	said atomic.Bool
+}
+
+func (l *lastWord) AtRest(context.Context) (bool, error) {
+	if !l.said.Swap(true) {
+		in := l.in
+		l.in = nil // nobody rings
+		l.put(1, record.ToolCall, 1)
+		l.in = in
+	}
+	return true, nil
+}
+
+func (l *lastWord) Leave(context.Context, uint64, bool) (bool, error) { return true, nil }
+
+// TestLeavesBehindTheLastWord: what the follower adds to a session that is over is
+// handed out, and is no reason to stay for another idle time.
+func TestLeavesBehindTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &consumer{id: "a/b", room: 8}
+		s := &stopping{desk: newDesk(t, rule(c, 0, record.ToolCall))}
+		s.follower = &lastWord{desk: s.desk}
+		s.begin(time.Hour, time.Hour)
+		s.put(1, record.ToolCall, 1)
+		s.done(c, 1)
+		s.in.Ended()
+		time.Sleep(time.Second)
+		want(t, c, "1.1", "2.2")
+		if err := s.over(); err != nil {
+			t.Fatalf("it left what it had handed out: %v", err)
+		}
+		s.done(c, 1)
+		time.Sleep(time.Second)
+		if err := s.over(); !actor.IsDone(err) {
+			t.Errorf("it has not left: %v", err)
+		}
 	})
 }
 
