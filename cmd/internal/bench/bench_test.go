@@ -261,11 +261,3 @@ func TestHeld(t *testing.T) {
 		t.Errorf("one more than there are: %v", err)
 	}
 }
-
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", 12_345: "12,345"} {
-		if got := thousands(n); got != want {
-			t.Errorf("thousands(%d) = %s, want %s", n, got, want)
-		}
-	}
-}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"ways/cmd/internal/figures"
 )
 
 // runCompare is `bench compare`: the base's programs and benchmarks and the work
@@ -62,7 +64,7 @@ func runCompare(ctx context.Context, args []string) error {
 		}
 		if len(rows) > 0 {
 			fmt.Print(ratioTable(base[:min(len(base), 12)], rows))
-			fmt.Printf("\nMedians of %d runs of each program and %d of each benchmark, base and new in turn. %s.\n", c.runs, *times, machine())
+			fmt.Printf("\nMedians of %d runs of each program and %d of each benchmark, base and new in turn. %s.\n", c.runs, *times, figures.Machine())
 		}
 		return nil
 	})
@@ -310,10 +312,10 @@ func ratioTable(base string, rows []ratioRow) string {
 		was, ratio := "", ""
 		if len(r.values[0]) > 0 {
 			old := timing{runs: r.values[0]}.median()
-			was = fmt.Sprintf("%.3f", milliseconds(old))
+			was = fmt.Sprintf("%.3f", figures.Milliseconds(old))
 			ratio = fmt.Sprintf("%.2f", float64(now)/float64(old))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.3f | %s |\n", r.what, was, milliseconds(now), ratio)
+		fmt.Fprintf(&b, "| %s | %s | %.3f | %s |\n", r.what, was, figures.Milliseconds(now), ratio)
 	}
 	return b.String()
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+
+	"ways/cmd/internal/figures"
 )
 
 // runHook is `bench hook`.
@@ -61,7 +63,7 @@ func runHook(ctx context.Context, args []string) error {
 		fmt.Println()
 		fmt.Print(workTable(work))
 		fmt.Printf("\n%d runs each, the programs interleaved in an order drawn anew each round, after %d to warm up; %d events from hook to line. %s. "+
-			"All %d selected events are where they belong.\n", c.runs, c.warmup, *lines, machine(), total)
+			"All %d selected events are where they belong.\n", c.runs, c.warmup, *lines, figures.Machine(), total)
 		return nil
 	})
 }

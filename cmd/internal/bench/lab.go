@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ways/cmd/internal/figures"
 	"ways/hooks/launch"
 	"ways/hooks/spool"
 )
@@ -234,7 +235,7 @@ func (l *lab) hold(n int) error {
 	}
 	appended := 0
 	l.add(program{
-		name: fmt.Sprintf("hand-off: spool of %s records", thousands(n)), argv: l.hook(), env: h.env(), stdin: l.call.numbered,
+		name: fmt.Sprintf("hand-off: spool of %s records", figures.Thousands(float64(n))), argv: l.hook(), env: h.env(), stdin: l.call.numbered,
 		after: func(_ context.Context, n int) error {
 			appended = n + 1
 			return nil
@@ -411,13 +412,4 @@ func buildGo(ctx context.Context, dir, name, source string) (string, error) {
 		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
 	}
 	return binary, nil
-}
-
-// thousands spells a number with commas.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

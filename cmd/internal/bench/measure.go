@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // program is one row: what is run, over and over.
@@ -29,12 +29,7 @@ type timing struct {
 	runs []time.Duration
 }
 
-// percentile is the smallest run that at least p of all runs do not exceed
-// (nearest rank); p is above 0 and at most 1.
-func (t timing) percentile(p float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(t.runs))
-	return sorted[int(math.Ceil(p*float64(len(sorted))))-1]
-}
+func (t timing) percentile(p float64) time.Duration { return figures.Percentile(t.runs, p) }
 
 func (t timing) median() time.Duration { return t.percentile(0.5) }
 

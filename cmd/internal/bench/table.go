@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // The rows that others are compared to, by their names.
@@ -32,11 +33,11 @@ func table(timings []timing) string {
 	for _, t := range timings {
 		over := ""
 		if behind {
-			over = fmt.Sprintf("%+.2f", milliseconds(t.median()-version))
+			over = fmt.Sprintf("%+.2f", figures.Milliseconds(t.median()-version))
 		}
 		behind = behind || t.name == versionRow
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %s |\n", t.name,
-			milliseconds(t.median()), milliseconds(t.percentile(0.99)), float64(t.median())/float64(bare), over)
+			figures.Milliseconds(t.median()), figures.Milliseconds(t.percentile(0.99)), float64(t.median())/float64(bare), over)
 	}
 	return b.String()
 }
@@ -47,7 +48,7 @@ func arrivalTable(timings ...timing) string {
 	b.WriteString("| one async rule at a file | median, ms | p99, ms | p99.9, ms |\n| --- | ---: | ---: | ---: |\n")
 	for _, t := range timings {
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f |\n", t.name,
-			milliseconds(t.median()), milliseconds(t.percentile(0.99)), milliseconds(t.percentile(0.999)))
+			figures.Milliseconds(t.median()), figures.Milliseconds(t.percentile(0.99)), figures.Milliseconds(t.percentile(0.999)))
 	}
 	return b.String()
 }
@@ -60,11 +61,4 @@ func workTable(work []timing) string {
 		fmt.Fprintf(&b, "| %s | %.1f |\n", t.name, float64(t.median())/float64(time.Microsecond))
 	}
 	return b.String()
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// machine says what the numbers were taken on, without naming it.
-func machine() string {
-	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }

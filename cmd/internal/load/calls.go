@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ways/cmd/internal/figures"
 )
 
 // tally is what one program asked of the kernel.
@@ -95,7 +97,7 @@ func printCalls(out io.Writer, name string, with, without tally, n int) {
 		}
 	}
 	fmt.Fprintf(out, "| %s | %.1f | %.1f | %s | %.2f | %s |\n", name, each(with.all(), without.all()),
-		each(with.of(writes...), without.of(writes...)), thousands(each(with.written, without.written)),
+		each(with.of(writes...), without.of(writes...)), figures.Thousands(each(with.written, without.written)),
 		each(with.of(flushes...), without.of(flushes...)), strings.Join(top, ", "))
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -47,11 +46,6 @@ func (l *lab) close() { l.consumer.close() }
 
 // some is the lab's share of n, at least 1.
 func (l *lab) some(n int) int { return max(1, int(l.share*float64(n))) }
-
-// machine says what the numbers were taken on, without naming it.
-func machine() string {
-	return fmt.Sprintf("%s/%s, %d CPUs, %s.", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-}
 
 // home is a user's home.
 type home struct {

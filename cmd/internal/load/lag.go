@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"slices"
 	"sync"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // lag prints how soon a record is with its consumer, counted from the hook's end.
@@ -44,7 +44,7 @@ func lag(ctx context.Context, l *lab, out io.Writer) error {
 					first++
 				}
 			}
-			fmt.Fprintf(out, "| %s, %s | %s | %.2f | %.2f | %.2f | %.0f %% | %.2f, %.2f |\n", to.name, row.name, thousands(float64(n)),
+			fmt.Fprintf(out, "| %s, %s | %s | %.2f | %.2f | %.2f | %.0f %% | %.2f, %.2f |\n", to.name, row.name, figures.Thousands(float64(n)),
 				percentile(to.lags, 0.5), percentile(to.lags, 0.99), percentile(to.lags, 0.999), 100*float64(first)/float64(len(to.lags)),
 				float64(got.hooks)/float64(n)/1e6, float64(got.dispatcher)/float64(n)/1e6)
 		}
@@ -52,11 +52,9 @@ func lag(ctx context.Context, l *lab, out io.Writer) error {
 	return nil
 }
 
-// percentile is the smallest of the durations that at least p of them do not
-// exceed, in milliseconds, and 0 for one below 0; p is above 0 and at most 1.
+// percentile is figures.Percentile in milliseconds, and 0 for what is below 0.
 func percentile(list []time.Duration, p float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
-	return max(0, float64(sorted[int(math.Ceil(p*float64(len(sorted))))-1])/1e6)
+	return max(0, figures.Milliseconds(figures.Percentile(list, p)))
 }
 
 // lags are how long after its hook's end each event was in the file, and over http,

@@ -98,14 +98,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestThousands(t *testing.T) {
-	for want, f := range map[string]float64{"0": 0, "999": 999, "1,000": 999.6, "12,345": 12345, "1,000,000": 1e6} {
-		if got := thousands(f); got != want {
-			t.Errorf("%v: %s, want %s", f, got, want)
-		}
-	}
-}
-
 func TestPercentile(t *testing.T) {
 	list := []time.Duration{3e6, -1e6, 1e6, 2e6}
 	for p, want := range map[float64]float64{0.25: 0, 0.5: 1, 0.75: 2, 0.99: 3} {

@@ -21,6 +21,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"ways/cmd/internal/figures"
 )
 
 func main() {
@@ -106,6 +108,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintln(out, machine())
+	fmt.Fprintln(out, figures.Machine()+".")
 	return nil
 }

@@ -5,16 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 )
-
-// watched is what the kernel has counted of a process; see proc_linux.go.
-type watched struct {
-	cpu                          time.Duration
-	sleeps                       int64
-	resident, proportional, peak int64
-	writes                       int64
-}
 
 // watch is for Linux alone: it reads /proc.
 func watch(int) (watched, error) {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"ways/cmd/internal/figures"
 )
 
 // rules prints what many rules cost: none selects, or all do.
@@ -43,10 +45,10 @@ func rules(ctx context.Context, l *lab, out io.Writer) error {
 				r := rate{n, sizes[size].bytes, u.less(base)}
 				deliveries := ""
 				if row.selects {
-					deliveries = thousands(r.perCore() * float64(count))
+					deliveries = figures.Thousands(r.perCore() * float64(count))
 				}
 				fmt.Fprintf(out, "| %d, %s | %s | %s | %s | %s | %.0f |\n", count, row.name, sizes[size].name,
-					thousands(r.perCore()), deliveries, thousands(r.perSecond()), float64(u.peak)/1e6)
+					figures.Thousands(r.perCore()), deliveries, figures.Thousands(r.perSecond()), float64(u.peak)/1e6)
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 const (
@@ -131,7 +133,7 @@ func (l *lab) many(ctx context.Context, out io.Writer, name string, to func(home
 }
 
 func printSessions(out io.Writer, name string, n int, took, cpu time.Duration, memory watched) error {
-	_, err := fmt.Fprintf(out, "| %s | %s | %.1f | %s | %.1f | %.1f | %.1f | %.0f |\n", name, thousands(float64(n)), took.Seconds(), thousands(float64(n)/took.Seconds()),
+	_, err := fmt.Fprintf(out, "| %s | %s | %.1f | %s | %.1f | %.1f | %.1f | %.0f |\n", name, figures.Thousands(float64(n)), took.Seconds(), figures.Thousands(float64(n)/took.Seconds()),
 		cpu.Seconds(), float64(memory.resident)/manySessions/1e6, float64(memory.proportional)/manySessions/1e6, float64(memory.proportional)/1e6)
 	return err
 }

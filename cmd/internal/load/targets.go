@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // sizes are those of the records, in bytes, as the tables name them.
@@ -101,7 +103,7 @@ func targets(ctx context.Context, l *lab, out io.Writer) error {
 			}
 			r := rate{n, size.bytes, u.less(base)}
 			fmt.Fprintf(out, "| %s | %s | %s | %.1f | %s | %.0f |\n", w.name, size.name,
-				thousands(r.perCore()), r.megabytesPerCore(), thousands(r.perSecond()), float64(u.peak)/1e6)
+				figures.Thousands(r.perCore()), r.megabytesPerCore(), figures.Thousands(r.perSecond()), float64(u.peak)/1e6)
 		}
 	}
 	return nil
@@ -143,13 +145,4 @@ func (l *lab) measure(ctx context.Context, w way, n, size int) (usage, error) {
 		}
 	}
 	return u, err
-}
-
-// thousands is a number with its thousands parted.
-func thousands(f float64) string {
-	s := fmt.Sprintf("%.0f", f)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // Team is a company's developers, and what one event costs; all else follows.
@@ -76,18 +78,18 @@ func (t Team) Table() string {
 	row := func(what, format string, values ...any) {
 		fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, values...))
 	}
-	fmt.Fprintf(&b, "| %s developers, %s events a day each | |\n| --- | ---: |\n", thousands(float64(t.Developers)), thousands(float64(t.EventsADay)))
+	fmt.Fprintf(&b, "| %s developers, %s events a day each | |\n| --- | ---: |\n", figures.Thousands(float64(t.Developers)), figures.Thousands(float64(t.EventsADay)))
 	row("assumed: working time, in which all of it happens", "%.0f h", t.WorkingHours.Hours())
 	row("assumed: the busiest minute, to the average", "%.0f times", t.Peak)
 	row("assumed: sessions at once, a developer", "%.0f", t.Sessions)
-	row("assumed: a record", "%s bytes", thousands(t.Record))
-	row("assumed: headers of its request and of the answer", "%s bytes", thousands(t.Around))
+	row("assumed: a record", "%s bytes", figures.Thousands(t.Record))
+	row("assumed: headers of its request and of the answer", "%s bytes", figures.Thousands(t.Around))
 	row("measured: processor time of one event, hook and dispatcher", "%.1f ms and %.2f ms", t.Hook.Seconds()*1e3, t.Dispatch.Seconds()*1e3)
-	row("events, all day", "%s", thousands(float64(t.Developers)*float64(t.EventsADay)))
-	row("events in a second: average, busiest minute", "%s, %s", thousands(t.Average()), thousands(t.Busiest()))
+	row("events, all day", "%s", figures.Thousands(float64(t.Developers)*float64(t.EventsADay)))
+	row("events in a second: average, busiest minute", "%s, %s", figures.Thousands(t.Average()), figures.Thousands(t.Busiest()))
 	row("records that reach the consumer, a day", "%.0f GB", t.BytesADay()/1e9)
 	row("network, in and out: average, busiest minute", "%.1f MB/s, %.1f MB/s", t.OnTheWire(t.Average())/1e6, t.OnTheWire(t.Busiest())/1e6)
-	row("connections that are kept open", "%s", thousands(t.Connections()))
+	row("connections that are kept open", "%s", figures.Thousands(t.Connections()))
 	row("requests in a second on one connection: average, busiest minute", "%.1f, %.1f", t.Average()/t.Connections(), t.Busiest()/t.Connections())
 	row("a developer: part of one core, over the working time", "%.2f %%", 100*t.Share())
 	row("a developer: part of one core, in the busiest minute", "%.2f %%", 100*t.Peak*t.Share())

@@ -20,7 +20,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"ways/cmd/internal/figures"
 )
 
 func main() {
@@ -128,8 +129,7 @@ const (
 // measure makes the tables and prints each when it is whole.
 func (l *lab) measure(ctx context.Context, o options) error {
 	least, middle, most, mean := l.stream.sizes()
-	fmt.Printf("%s/%s, %d CPUs, %s. Records of %d to %d bytes, median %d, mean %d.\n",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), least, most, middle, mean)
+	fmt.Printf("%s. Records of %d to %d bytes, median %d, mean %d.\n", figures.Machine(), least, most, middle, mean)
 	lives := map[string][]started{}
 	for _, part := range parts() {
 		if !slices.Contains(o.only, part) {
@@ -159,14 +159,14 @@ func (l *lab) measure(ctx context.Context, o options) error {
 func caption(part string, o options) string {
 	switch part {
 	case "backlog":
-		return fmt.Sprintf("A backlog of %s records, median of %d runs each, the sides in turn:\n", thousands(float64(o.records)), o.rounds)
+		return fmt.Sprintf("A backlog of %s records, median of %d runs each, the sides in turn:\n", figures.Thousands(float64(o.records)), o.rounds)
 	case "rest":
 		return fmt.Sprintf("Starting, and doing nothing, median of %d runs each, the sides in turn:\n", o.rounds)
 	case "lag":
 		return fmt.Sprintf("From before the append to the arrival, %d records a run, 100 a second, %d runs each, the sides in turn:\n", o.lags, o.rounds)
 	}
 	return fmt.Sprintf("%s records, %.0f a second, and one kill -9 somewhere in the middle half, the process started again at once:\n",
-		thousands(killRecords), float64(time.Second/killEvery))
+		figures.Thousands(killRecords), float64(time.Second/killEvery))
 }
 
 // inTurn measures every side once a round, as many together as it is told, under a

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
-	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // workedTable is the throughput of all sides, the median of their rounds. idle are
@@ -30,10 +30,10 @@ func workedTable(sides []side, n int, rounds map[string][]worked, lives map[stri
 		}
 		count := ""
 		if s.http {
-			count = thousands(median(requests))
+			count = figures.Thousands(figures.Median(requests))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.1f | %.0f | %s | %s |\n", s.what(), thousands(median(whole)), thousands(median(between)),
-			1e6*(median(cpu)-median(start))/float64(n-1), median(peak), count, total)
+		fmt.Fprintf(&b, "| %s | %s | %s | %.1f | %.0f | %s | %s |\n", s.what(), figures.Thousands(figures.Median(whole)), figures.Thousands(figures.Median(between)),
+			1e6*(figures.Median(cpu)-figures.Median(start))/float64(n-1), figures.Median(peak), count, total)
 	}
 	return b.String()
 }
@@ -46,15 +46,15 @@ func restTable(sides []side, lives map[string][]started, idle map[string][]idled
 	for _, s := range sides {
 		var first, cpu, memory, own, rest []float64
 		for _, r := range lives[s.what()] {
-			first = append(first, milliseconds(r.first))
-			cpu = append(cpu, milliseconds(r.life.cpu))
+			first = append(first, figures.Milliseconds(r.first))
+			cpu = append(cpu, figures.Milliseconds(r.life.cpu))
 		}
 		for _, r := range idle[s.what()] {
 			memory = append(memory, megabytes(r.memory))
 			own = append(own, megabytes(r.own))
 			rest = append(rest, 1000*r.cpu)
 		}
-		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.1f |\n", s.what(), median(first), median(cpu), median(memory), median(own), median(rest), megabytes(size(s)))
+		fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.1f |\n", s.what(), figures.Median(first), figures.Median(cpu), figures.Median(memory), figures.Median(own), figures.Median(rest), megabytes(size(s)))
 	}
 	return b.String()
 }
@@ -72,7 +72,7 @@ func lagTable(sides []side, rounds map[string][]lagged) string {
 			cpu = append(cpu, 1000*r.cpu)
 			total = total.sum(r.verdict)
 		}
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.0f | %s |\n", s.what(), median(lags), percentile(lags, 0.99), percentile(lags, 1), median(cpu), total)
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.0f | %s |\n", s.what(), figures.Median(lags), figures.Percentile(lags, 0.99), figures.Percentile(lags, 1), figures.Median(cpu), total)
 	}
 	return b.String()
 }
@@ -93,25 +93,10 @@ func killTable(sides []side, runs map[string][]verdict) string {
 			}
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %d | %d of %d |\n", s.what(), len(runs[s.what()]),
-			thousands(float64(total.Missing)), thousands(float64(total.Doubled)), thousands(float64(total.Known)), thousands(float64(total.Misplaced)),
+			figures.Thousands(float64(total.Missing)), figures.Thousands(float64(total.Doubled)), figures.Thousands(float64(total.Known)), figures.Thousands(float64(total.Misplaced)),
 			total.Torn, exact, len(runs[s.what()]))
 	}
 	return b.String()
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
 func megabytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-// thousands is a whole number with a comma before every third digit. What is no
-// number, the rate of records that all came at the same time, is a dash.
-func thousands(f float64) string {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return "–"
-	}
-	digits := fmt.Sprintf("%.0f", f)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"math"
 	"os"
-	"slices"
 	"strings"
 	"time"
+
+	"ways/cmd/internal/figures"
 )
 
 // arrival is one record at a consumer.
@@ -72,7 +72,7 @@ func (v verdict) String() string {
 		what string
 	}{{v.Missing, "missing"}, {v.Doubled, "doubled"}, {v.Known, "of them under their id"}, {v.Misplaced, "out of order"}, {v.Changed, "changed"}, {v.Torn, "torn lines"}} {
 		if part.n > 0 {
-			parts = append(parts, thousands(float64(part.n))+" "+part.what)
+			parts = append(parts, figures.Thousands(float64(part.n))+" "+part.what)
 		}
 	}
 	if len(parts) == 0 {
@@ -141,15 +141,3 @@ func span(first map[int]time.Time) (begin, end time.Time) {
 	}
 	return begin, end
 }
-
-// percentile is the smallest value that at least p of all do not exceed (nearest
-// rank); p is above 0 and at most 1. It is 0 for none.
-func percentile(values []float64, p float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[int(math.Ceil(p*float64(len(sorted))))-1]
-}
-
-func median(values []float64) float64 { return percentile(values, 0.5) }
