@@ -72,6 +72,7 @@ func (r *run) leave() (bool, error) {
 			return false, err
 		}
 	}
+	// A meter that cannot save must not say at each try that this is the end.
 	if err := r.Meter.Flush(r.ctx); err != nil {
 		return false, err
 	}

@@ -33,8 +33,9 @@ func (r *run) follow(f spool.Frame) error {
 }
 
 // look follows a change of the index that no record brought: a hook whose event no
-// rule wants any more rings all the same. A rule that lost its trust stops now,
-// with what waits for it; one that is new begins behind what is in the spool.
+// rule wants any more rings all the same. A rule that lost its trust stops now, and
+// nothing that waits for it is sent; one that is new begins behind what is in the
+// spool.
 // It reports whether it looked; else it is to be asked again when all is read.
 func (r *run) look() (done bool) {
 	if r.Generation == nil || r.order == nil || r.stopped || r.project == "" {

@@ -16,9 +16,9 @@ var ErrNotFile = errors.New("not a regular file")
 // waits, whatever lies there: a FIFO would hold a plain open until somebody
 // takes its other end.
 func Open(path string, flags int) (*os.File, error) {
-	fd, err := open(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC)
+	fd, err := Descriptor(path, flags)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
 	var st syscall.Stat_t
 	switch err := syscall.Fstat(fd, &st); {
@@ -38,11 +38,17 @@ func Open(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func open(path string, flags int) (int, error) {
+// Descriptor opens a file of ours without following a link and without waiting, and
+// does not look what it is. It is for a reader to whom an os.File costs too much.
+func Descriptor(path string, flags int) (int, error) {
 	for {
-		fd, err := syscall.Open(path, flags, 0o600)
-		if !errors.Is(err, syscall.EINTR) {
-			return fd, err
+		fd, err := syscall.Open(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0o600)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		default:
+			return fd, nil
 		}
 	}
 }

@@ -96,7 +96,7 @@ func Run(p Process) {
 		}
 		return
 	case readErr != nil:
-		h.in.drain()
+		h.in.drain(drainStall)
 		if !mute {
 			h.refusePayload(readErr, len(raw))
 		}
@@ -105,7 +105,7 @@ func Run(p Process) {
 		return
 	}
 	h.handle(raw)
-	h.in.drainNow()
+	h.in.drain(0)
 }
 
 func (h *hook) refuse(reason tally.Reason, fields ...string) {
@@ -171,7 +171,7 @@ func (h *hook) handle(raw []byte) {
 		launch.End(dir)
 	}
 	if len(h.tickets) > 0 {
-		h.in.drainNow()
+		h.in.drain(0)
 		h.block(ev, project, res)
 	}
 }

@@ -62,21 +62,10 @@ func (s *stdin) wait() bool {
 }
 
 // drain takes what the writer still has to say, so that it never meets a closed
-// pipe (hard case BR-05).
-func (s *stdin) drain() {
-	s.silence, s.until = drainStall, time.Now().Add(drainMost)
-	buf := make([]byte, 64<<10)
-	for {
-		if _, err := s.Read(buf); err != nil {
-			return
-		}
-	}
-}
-
-// drainNow takes what is there already, a newline behind the payload mostly,
-// without waiting for more.
-func (s *stdin) drainNow() {
-	s.silence, s.until = 0, time.Now().Add(drainMost)
+// pipe (hard case BR-05), until it says nothing for that long. With 0 it takes what
+// is there already, a newline behind the payload mostly.
+func (s *stdin) drain(silence time.Duration) {
+	s.silence, s.until = silence, time.Now().Add(drainMost)
 	var buf [4096]byte
 	for {
 		if _, err := s.Read(buf[:]); err != nil {

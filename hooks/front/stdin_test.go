@@ -94,7 +94,7 @@ func TestDrain(t *testing.T) {
 		wrote <- errors.Join(err, w.Close())
 	}()
 	in := stdin{fd: fd, silence: hang}
-	in.drain()
+	in.drain(drainStall)
 	if err := <-wrote; err != nil {
 		t.Errorf("the writer: %v", err)
 	}

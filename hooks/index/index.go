@@ -235,16 +235,8 @@ func ReadPlan(path string) (Header, []byte, error) {
 type file int
 
 func open(path string) (file, error) {
-	for {
-		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil {
-			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
-		}
-		return file(fd), nil
-	}
+	fd, err := dirs.Descriptor(path, syscall.O_RDONLY)
+	return file(fd), err
 }
 
 // readAt fills b from an offset on; fewer bytes are the file's end.

@@ -67,9 +67,22 @@ func Release(lock *os.File) error {
 // Held reports whether a dispatcher lock that is held is the one in the session's
 // directory: somebody may have deleted that, and the next hook have made another.
 func Held(dir string, lock *os.File) bool {
+	return leadsTo(filepath.Join(dir, lockName), int(lock.Fd())) == nil
+}
+
+// leadsTo returns an error unless the file at path is the one open as fd.
+func leadsTo(path string, fd int) error {
 	var have, want syscall.Stat_t
-	return syscall.Fstat(int(lock.Fd()), &have) == nil && syscall.Lstat(filepath.Join(dir, lockName), &want) == nil &&
-		have.Dev == want.Dev && have.Ino == want.Ino
+	if err := syscall.Fstat(fd, &have); err != nil {
+		return fmt.Errorf("descriptor %d is not open: %w", fd, err)
+	}
+	if err := syscall.Lstat(path, &want); err != nil {
+		return fmt.Errorf("stat %s: %w", path, err)
+	}
+	if have.Dev != want.Dev || have.Ino != want.Ino {
+		return fmt.Errorf("descriptor %d is not %s", fd, path)
+	}
+	return nil
 }
 
 // Adopt takes over a dispatcher lock that a hook handed down as descriptor fd.
@@ -78,16 +91,9 @@ func Held(dir string, lock *os.File) bool {
 // ever be started again. It is refused when it is not this session's lock.
 func Adopt(dir string, fd int) (*os.File, error) {
 	syscall.CloseOnExec(fd)
-	var have, want syscall.Stat_t
-	if err := syscall.Fstat(fd, &have); err != nil {
-		return nil, fmt.Errorf("descriptor %d is not open: %w", fd, err)
-	}
 	path := filepath.Join(dir, lockName)
-	if err := syscall.Lstat(path, &want); err != nil {
-		return nil, fmt.Errorf("stat %s: %w", path, err)
-	}
-	if have.Dev != want.Dev || have.Ino != want.Ino {
-		return nil, fmt.Errorf("descriptor %d is not %s", fd, path)
+	if err := leadsTo(path, fd); err != nil {
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
